@@ -12,8 +12,7 @@ import { BodyBudget } from '../../src/serving/body-budget.ts';
 import { formatFacts } from '../../src/images/facts/wire.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ApiError, apiErrorOf, writeError } from './api-error.ts';
-import { answerFacts, type FactsOptions } from './facts.ts';
-import { parseFactsRequest, type FactsRequest } from './facts-request.ts';
+import { answerFacts, parseFactsRequest, type FactsOptions, type FactsRequest } from './facts.ts';
 import { bindAgentMetrics, type AgentMeters } from './metrics.ts';
 import { roleProblem } from './roles.ts';
 

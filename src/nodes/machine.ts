@@ -1,8 +1,7 @@
 /** Machines that fit a node class. A class with unknown fields fits several. */
 import { normalizePlatform, type FullPlatform } from '../names/platform.ts';
 import type { Amd64Level } from './node-class.ts';
-import { only } from './platform-match.ts';
-import { windowsVersionMatches } from './windows-version.ts';
+import { only, windowsVersionMatches } from './platform-match.ts';
 
 export interface Machine {
   readonly os: string;

@@ -102,14 +102,11 @@ type Account = Awaited<ReturnType<ServiceAccountTokens['serviceAccount']>>;
 
 /** `TokenRequest` of authentication.k8s.io/v1, not yet validated. */
 interface TokenRequest {
-  readonly spec?: { readonly expirationSeconds?: unknown };
   readonly status?: { readonly token?: unknown };
 }
 
-/** The minimum of the API server (kubernetes pkg/apis/authentication/validation). */
+/** The minimum of the API server (kubernetes pkg/apis/authentication/validation). It never gives a shorter life. */
 const lifeSeconds = 600;
-/** A token is replaced after a day at the latest. */
-const longestLifeSeconds = 86_400;
 /** The kubelet also renews its tokens after this part of their life. */
 const usedShare = 0.8;
 /** Tokens have 1 to 2 KiB; HTTP servers limit headers to 16 KiB. */
@@ -155,7 +152,7 @@ export function createServiceAccountTokens(
       const where = `POST ${path}/token`;
       throw new KubeError('bad-answer', where, `${where}: the API server answered without a usable token`);
     }
-    return { value: secret(text, 'others'), expiresAt: requestedAt + lifeOf(answer) * 1000 * usedShare };
+    return { value: secret(text, 'others'), expiresAt: requestedAt + lifeSeconds * 1000 * usedShare };
   }
 
   return {
@@ -169,7 +166,7 @@ export function createServiceAccountTokens(
           const where = `GET ${path}`;
           throw new KubeError('bad-answer', where, `${where}: the API server answered without a uid`);
         }
-        return { value: { uid: metadata.uid, annotations: strings(metadata.annotations) }, expiresAt };
+        return { value: { uid: metadata.uid, annotations: metadata.annotations ?? {} }, expiresAt };
       }),
     tokenFor: async ({ namespace, name }, uid, audience) => {
       try {
@@ -185,17 +182,4 @@ export function createServiceAccountTokens(
       }
     },
   };
-}
-
-/** Seconds. Of the life and the time in the response, only the life is independent of clocks. */
-function lifeOf(answer: TokenRequest | null): number {
-  const given = answer?.spec?.expirationSeconds;
-  const isLife = typeof given === 'number' && Number.isFinite(given) && given > 0;
-  return isLife ? Math.min(given, longestLifeSeconds) : lifeSeconds;
-}
-
-/** Kubernetes accepts strings only. */
-function strings(annotations: Readonly<Record<string, unknown>> | null | undefined): Record<string, string> {
-  const isText = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string';
-  return Object.fromEntries(Object.entries(annotations ?? {}).filter(isText));
 }

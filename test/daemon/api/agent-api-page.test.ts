@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { ApiError, type ApiErrorCode } from '../../../daemon/api/api-error.ts';
 import { defaultApiLimits } from '../../../daemon/api/api.ts';
-import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts-request.ts';
+import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts.ts';
 import { credentialSourceNames } from '../../../src/credentials/credential.ts';
 import { readProblems } from '../../../src/credentials/problems.ts';
 import { factsErrorCodes } from '../../../src/images/facts/facts.ts';

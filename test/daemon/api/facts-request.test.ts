@@ -1,5 +1,5 @@
 import t from 'tap';
-import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts-request.ts';
+import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts.ts';
 import { like } from '../../support/like.ts';
 
 const good = { images: [{ image: 'nginx', maxAgeMs: 5000 }], deadlineMs: 100 };

@@ -3,7 +3,7 @@ import fastJsonPatch from 'fast-json-patch';
 import type { Operation } from 'fast-json-patch';
 import { Writable } from 'node:stream';
 import { ApiError } from '../../../daemon/api/api-error.ts';
-import { parseFactsRequest } from '../../../daemon/api/facts-request.ts';
+import { parseFactsRequest } from '../../../daemon/api/facts.ts';
 import {
   claimsFactsAudience,
   InvalidRequest,

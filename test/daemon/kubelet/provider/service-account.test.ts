@@ -209,11 +209,11 @@ async function start(t: Test) {
 }
 
 /** Tokens with a number that counts up. */
-function issuing(spec: object = { expirationSeconds: 600 }): KubeAnswer {
+function issuing(): KubeAnswer {
   let count = 0;
   return (request, response) => {
     count += 1;
-    json({ kind: 'TokenRequest', spec, status: { token: `a.b-${count}.c_` } }, 201)(request, response);
+    json({ kind: 'TokenRequest', status: { token: `a.b-${count}.c_` } }, 201)(request, response);
   };
 }
 
@@ -233,25 +233,15 @@ t.test('a token request has the minimum lifetime, the account and the audience, 
   });
 });
 
-t.test('a token is used for 80 % of its lifetime', async (t) => {
-  const cases: [spec: object, keptMs: number][] = [
-    [{ expirationSeconds: 600 }, 480_000],
-    [{ expirationSeconds: 3600 }, 2_880_000],
-    [{ expirationSeconds: 1e9 }, 69_120_000],
-    [{}, 480_000],
-    [{ expirationSeconds: '3600' }, 480_000],
-    [{ expirationSeconds: -1 }, 480_000],
-  ];
-  for (const [spec, keptMs] of cases) {
-    const { server, tokens, clock } = await start(t);
-    server.script(`${path}/token`, issuing(spec));
-    const get = async (): Promise<string> => reveal(await tokens.tokenFor(builder, 'u', 'a'));
-    t.strictSame(await Promise.all([get(), get()]), ['a.b-1.c_', 'a.b-1.c_'], 'one request');
-    await clock.advance(keptMs - 1);
-    t.equal(await get(), 'a.b-1.c_', JSON.stringify(spec));
-    await clock.advance(1);
-    t.equal(await get(), 'a.b-2.c_', JSON.stringify(spec));
-  }
+t.test('a token is used for 80 % of the lifetime that was requested', async (t) => {
+  const { server, tokens, clock } = await start(t);
+  server.script(`${path}/token`, issuing());
+  const get = async (): Promise<string> => reveal(await tokens.tokenFor(builder, 'u', 'a'));
+  t.strictSame(await Promise.all([get(), get()]), ['a.b-1.c_', 'a.b-1.c_'], 'one request');
+  await clock.advance(479_999);
+  t.equal(await get(), 'a.b-1.c_');
+  await clock.advance(1);
+  t.equal(await get(), 'a.b-2.c_');
 });
 
 t.test('each account, uid and audience has its own token', async (t) => {
@@ -269,9 +259,9 @@ t.test('each account, uid and audience has its own token', async (t) => {
   t.equal(new Set(given.map(reveal)).size, 9);
 });
 
-t.test('an account is cached for a minute, and its annotations are strings', async (t) => {
+t.test('an account is cached for a minute', async (t) => {
   const { server, tokens, clock } = await start(t);
-  server.script(path, json({ metadata: { uid: 'u', annotations: { a: 'b', c: 1, d: null } } }));
+  server.script(path, json({ metadata: { uid: 'u', annotations: { a: 'b' } } }));
   for (const at of [0, 59_999]) {
     await clock.advance(at);
     t.strictSame(await tokens.serviceAccount('team', 'builder'), { uid: 'u', annotations: { a: 'b' } });
