@@ -49,9 +49,10 @@ async function server(t: Test, hold: () => Promise<unknown> = () => Promise.reso
     metrics,
   });
   t.teardown(() => running.drain(0));
-  const post = (body: unknown, path = '/v1/facts', method = 'POST') =>
+  const post = (body: unknown, path = '/v1/facts', method = 'POST', signal?: AbortSignal) =>
     send(`${running.url}${path}`, {
       method,
+      signal,
       rejectUnauthorized: false,
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
@@ -239,6 +240,22 @@ t.test('the images of a namespace count, not its requests', async (t) => {
     (await Promise.all(answers)).map(({ status }) => status),
     [200, 200, 200],
   );
+});
+
+t.test('a caller that leaves while its request waits is no error', async (t) => {
+  const clock = createFakeClock();
+  const { store, post, requests, lines, metrics, issue } = await server(t, undefined, clock);
+  const images = Array.from({ length: 256 }, (_, index) => ({ image: `app:${index}`, pullPolicy: 'Always' }));
+  const body = request({ token: issue(web), images });
+  for (const _ of [1, 2]) await post(body);
+  const leaving = new AbortController();
+  const left = post(body, '/v1/facts', 'POST', leaving.signal);
+  await store.until(() => clock.pending > 0, 'the request waits');
+  leaving.abort();
+  await t.rejects(left);
+  await store.until(async () => /outcome="failed"\} 1/.test(await metrics.render()), 'it ends');
+  t.equal(requests.length, 2);
+  t.notMatch(lines(), /unexpectedly|could not be checked/);
 });
 
 t.test('if the API server does not respond, the request fails', async (t) => {
