@@ -1,6 +1,6 @@
 /** Texts as Go reads them: durations, URLs and paths. */
 import { posix } from 'node:path';
-import { splitHostPath, type HostPath } from '../src/credentials/keyring/key.ts';
+import { splitHostPath } from '../src/credentials/keyring/key.ts';
 
 const unitsInMs: ReadonlyMap<string, number> = new Map([
   ['ns', 1e-6],
@@ -47,11 +47,8 @@ export function parseGoUrl(text: string): GoUrl | undefined {
   if (text.startsWith(':')) return undefined;
   const scheme = written.toLowerCase();
   if (rest.startsWith('//') && (scheme !== '' || !rest.startsWith('///'))) {
-    // `splitHostPath` refuses IPv6 zones, which image references cannot have.
-    const [, before, zone] = /^([^/?#]*\[[^\]/?#%]*)%25([^\]/?#%]+)(?=\])/.exec(rest.slice(2)) ?? [];
-    if (before === undefined || zone === undefined) return withScheme(scheme, splitHostPath(rest.slice(2)));
-    const split = splitHostPath(before + rest.slice(2 + before.length + '%25'.length + zone.length));
-    return withScheme(scheme, split && { ...split, host: split.host.replace(']', `%${zone}]`) });
+    const split = splitHostPath(rest.slice(2));
+    return split && { scheme, ...split };
   }
   // With a leading slash, `splitHostPath` reads a path and checks its escapes and control characters.
   const split = splitHostPath(rest.startsWith('/') ? rest : `/${rest}`);
@@ -62,10 +59,6 @@ export function parseGoUrl(text: string): GoUrl | undefined {
   if (scheme !== '') return { scheme, host: '', path: '' };
   if (split.path.split('/', 2)[1]?.includes(':') === true) return undefined;
   return { scheme, host: '', path: split.path.slice(1) };
-}
-
-function withScheme(scheme: string, split: HostPath | undefined): GoUrl | undefined {
-  return split && { scheme, ...split };
 }
 
 /** `path.Clean`. */

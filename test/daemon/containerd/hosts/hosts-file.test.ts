@@ -44,7 +44,6 @@ const urls: [url: string, extra: string, host: string][] = [
   ['https://a.example/x', 'override_path = true', 'https://a.example/x'],
   ['https://a.example', 'override_path = true', 'https://a.example'],
   ['https://[::1]:5000', '', 'https://[::1]:5000/v2'],
-  ['https://u@[::1%25eth0]:1/x', '', 'https://[::1%eth0]:1/x/v2'],
 ];
 for (const [url, extra, host] of urls) {
   t.test(`the host ${url} ${extra}`, async (t) => {
