@@ -76,7 +76,6 @@ export async function openAgentSide(
       }
       return observations;
     },
-    problems: (): readonly string[] => inspection.problems().map(({ message }) => message),
     refresh: async (): Promise<void> => {
       for (const { source } of inspection.sources) await source.refresh();
     },

@@ -3,7 +3,7 @@ import type { Observation, Run } from './recorder.ts';
 
 export interface Difference {
   readonly image: string;
-  readonly what: 'outcome' | 'presented' | 'runs' | 'request' | 'arguments' | 'environment' | 'verdict';
+  readonly what: 'outcome' | 'presented' | 'runs' | 'request' | 'arguments' | 'environment';
   readonly kubelet: string;
   readonly agent: string;
   /** Name of the deviation, if the difference is intended. */
@@ -40,25 +40,6 @@ function consequenceOf(differences: readonly Difference[], about: Circumstances)
   if (about.filesChanged) return 'live-docker-config';
   const token = 'service-account-tokens';
   return differences.some(({ deviation }) => deviation === token) ? token : undefined;
-}
-
-/** Causes for which the kubelet uses words of Go, and archwright its own. */
-const ownWords: readonly (readonly [kubelet: RegExp, agent: RegExp])[] = [
-  [/time: invalid duration "[^"]*"$/, /is not a duration such as 1h30m or 10s$/],
-  [/no kind .* in scheme "[^"]*"$/, / no kind "[^"]*" is registered for version "[^"]*"$/],
-  [/match image is invalid: parse "https:/, /match image is invalid: it must have the form /],
-  [/defaultCacheDuration: Invalid value: "-[^"]*": must be/, /defaultCacheDuration: Invalid value: must be/],
-  [/stat \S+: no such file or directory$/, /there is no such file$/],
-  [
-    /^plugin binary executable {2}did not exist$/,
-    /^left out: plugin binary executable \S+ did not exist; check kubeletConfig\.binDir$/,
-  ],
-];
-
-export function compareVerdict(kubelet: string, agent: string): Difference[] {
-  if (kubelet === agent) return [];
-  const ours = ownWords.some(([theirs, own]) => theirs.test(kubelet) && own.test(agent));
-  return [{ image: '', what: 'verdict', kubelet, agent, ...(ours && { deviation: 'own-words' }) }];
 }
 
 /** The kubelet reports each attempt, archwright the most important one. */

@@ -12,9 +12,8 @@ import { generateSetup } from './generate.ts';
 import { openKubeletSide } from './kubelet-side.ts';
 import { startNodeContainerd, type NodeOptions } from './node.ts';
 import type { Programs } from '../box/programs.ts';
-import { refusedConfigs } from './refused-configs.ts';
 import { startRegistries } from './registries.ts';
-import { runRefusal, runSetup } from './run.ts';
+import { runSetup } from './run.ts';
 import type { Setup } from './setup.ts';
 import { writtenSetups } from './written-setups.ts';
 
@@ -46,7 +45,6 @@ async function main(): Promise<void> {
   };
   await startNodeContainerd(node);
   const kubeletSide = await openKubeletSide(client, nodeName, registries);
-  for (const refusal of refusedConfigs) await runRefusal(refusal, node, registries);
   for (const setup of setups(Number(env['E2E_SEED']), Number(env['E2E_CASES']))) {
     await runSetup(setup, node, registries, kubeletSide);
   }

@@ -71,7 +71,7 @@ export function pauseImage(busybox: string): string {
   return `${layout}.tar`;
 }
 
-/** Starts a kubelet. One with a bad configuration never becomes ready. */
+/** Starts a kubelet. */
 export function startKubelet(node: NodeOptions, options: KubeletOptions): Running {
   const config = '/tmp/kubelet.json';
   writeFileSync(config, JSON.stringify(kubeletConfiguration(node.cgroup)));

@@ -1,14 +1,12 @@
-/** Runs setups and refused configurations on both sides, and reports each case as a line of JSON. */
+/** Runs setups on both sides, and reports each case as a line of JSON. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Running } from '../cluster/control-plane/processes.ts';
 import { openAgentSide, type AgentSide } from './agent-side.ts';
-import { compare, compareVerdict, type Circumstances, type Difference } from './compare.ts';
+import { compare, type Circumstances, type Difference } from './compare.ts';
 import type { KubeletSide } from './kubelet-side.ts';
 import { kubeletReady, startKubelet, type NodeOptions } from './node.ts';
 import { referenceOf, installPlugins } from './recorder.ts';
-import type { RefusedConfig } from './refused-configs.ts';
 import type { Registries } from './registries.ts';
 import {
   binDir,
@@ -47,11 +45,6 @@ function write(files: Readonly<Record<string, string>>): void {
   }
 }
 
-function startNodeKubelet(node: NodeOptions, { env, plugins }: Setup): Running {
-  const all = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', ...env };
-  return startKubelet(node, { env: all, pluginConfig: plugins?.config, binDir });
-}
-
 /** Runs pod by pod, so that both caches see the same pods. */
 export async function runSetup(
   setup: Setup,
@@ -61,7 +54,8 @@ export async function runSetup(
 ): Promise<void> {
   prepare(setup);
   await kubeletSide.prepare(setup);
-  const kubelet = startNodeKubelet(node, setup);
+  const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', ...setup.env };
+  const kubelet = startKubelet(node, { env, pluginConfig: setup.plugins?.config, binDir });
   await kubeletReady(kubelet);
   const agent = await openAgentSide(setup, registries, node.kubeconfig);
   try {
@@ -123,34 +117,4 @@ function circumstances(setup: Setup, pod: PodCase, index: number): Circumstances
     pulledBefore: before.some((image) => repository(image) === repository(pod.images[index])),
     filesChanged: pod.files !== undefined,
   };
-}
-
-/** A kubelet refuses its configuration within a second or two. */
-const refusalTimeoutMs = 30_000;
-
-/** The kubelet ends with an error. The agent must report the same error. */
-export async function runRefusal(
-  { name, files, isDirectory = false, programs = [] }: RefusedConfig,
-  node: NodeOptions,
-  registries: Registries,
-): Promise<void> {
-  const behaviors = Object.fromEntries(programs.map((program) => [program, { stdout: '' }]));
-  const plugins = { config: pluginConfig, isDirectory, behaviors };
-  const setup: Setup = { name: 'refused configurations', hostRoot: '/', env: {}, files, plugins, pods: [] };
-  prepare(setup);
-  const kubelet = startNodeKubelet(node, setup);
-  const outcome = await Promise.race([kubelet.ended, delay(refusalTimeoutMs, 'it runs')]);
-  await kubelet.stop();
-  const agent = await openAgentSide(setup, registries, node.kubeconfig);
-  const problems = agent.problems();
-  await agent.close();
-  const theirs = refusalIn(kubelet.log()) ?? `no refusal: ${outcome}`;
-  const happened = { pulled: 0, refused: 0, runs: 0, severalUsers: 0 };
-  report({ setup: setup.name, name, happened, differences: compareVerdict(theirs, problems.join('; ')) });
-}
-
-/** The reason in the kubelet's log why it does not start. */
-function refusalIn(log: string): string | undefined {
-  const quoted = /"Failed to register CRI auth plugins" err=("(?:[^"\\]|\\.)*")/.exec(log)?.[1];
-  return quoted === undefined ? undefined : String(JSON.parse(quoted));
 }

@@ -54,6 +54,25 @@ t.test('invalid configurations give all problems', async (t) => {
     ],
     [{ apiVersion: '' }, 'providers.apiVersion: Required value'],
     [
+      { apiVersion: 'v2' },
+      /^providers\.apiVersion: Unsupported value: "v2": supported values: "credentialprovider\.kubelet\.k8s\.io\/v1", ".*v1alpha1", ".*v1beta1"$/,
+    ],
+    [
+      { apiVersion: 'credentialprovider.kubelet.k8s.io/v1beta1', tokenAttributes: tokens },
+      /^providers\.tokenAttributes: Forbidden: tokenAttributes is only supported for \S+\/v1 API version$/,
+    ],
+    [
+      {
+        tokenAttributes: {
+          ...tokens,
+          requireServiceAccount: false,
+          requiredServiceAccountAnnotationKeys: ['a', 'a'],
+        },
+      },
+      /^\[.*: Forbidden: requireServiceAccount cannot be false when .* is set, .*: Duplicate value: "a"\]$/,
+    ],
+    [{ name: '..' }, /^providers\.name: Invalid value: "\.\.": provider name cannot be '\.\.'$/],
+    [
       { apiVersion: '', matchImages: [], defaultCacheDuration: undefined },
       '[providers.apiVersion: Required value, providers.matchImages: Required value: at least 1 item in matchImages is required, providers.defaultCacheDuration: Required value]',
     ],
