@@ -1,12 +1,10 @@
-/** The parts of the configuration of plugins, for people, and the differences from the node's kubelet. */
+/** The parts of the configuration of plugins, for people, and the differences from a kubelet since 1.34. */
 import { part, type SourcePart } from '../../src/files/source-part.ts';
-import { compareBytes } from '../../src/names/values.ts';
 import type { Plugin, PluginSetup } from './config/read-config.ts';
 import type { NodeProgram } from './run/environment.ts';
 import type { PluginErrorCode } from './run/plugin-error.ts';
 
 const atStart = 'the kubelet reads it only when it starts; archwright uses a change at once';
-const notUpTo133 = 'a kubelet up to 1.33 does not read directories';
 const boundToken = 'the kubelet’s tokens are bound to a pod, the agent’s only to the service account';
 const noStart = 'a kubelet does not start with this';
 
@@ -16,12 +14,10 @@ export function describePlugins(
   setup: PluginSetup | undefined,
   problem: string | undefined,
 ): SourcePart[] {
-  const { plugins = [], isDirectory = false } = setup ?? {};
-  const names = plugins.map(({ config: { name } }) => name);
-  const differs = [atStart, ...(isDirectory ? [notUpTo133] : []), ...orderDiffers(names)];
+  const { plugins = [] } = setup ?? {};
   const config =
     problem === undefined
-      ? part(path, 'used', `plugins: ${plugins.length}`, differs)
+      ? part(path, 'used', `plugins: ${plugins.length}`, [atStart])
       : part(path, 'left-out', problem, [noStart]);
   return [config, ...plugins.map(describePlugin)];
 }
@@ -54,17 +50,4 @@ function describePlugin({ config: { name, matchImages, tokenAttributes }, leftOu
 function whatKubeletDoes(code: PluginErrorCode): string {
   if (code === 'no-token') return 'the kubelet runs it with a token of the pod’s service account';
   return code === 'unsafe' ? 'the kubelet runs it' : noStart;
-}
-
-/** The order of the configuration counts since Kubernetes 1.34, that of the names before. */
-function orderDiffers(names: readonly string[]): string[] {
-  if (names.length === 0) return [];
-  const byName = [...names].sort(compareBytes);
-  const differs = [
-    'a kubelet up to 1.32 sorts the answers of plugins together with the docker config by their keys',
-  ];
-  if (names.some((name, index) => name !== byName[index])) {
-    differs.push(`a kubelet up to 1.33 runs plugins in the order of their names: ${byName.join(', ')}`);
-  }
-  return differs;
 }

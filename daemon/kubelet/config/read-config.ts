@@ -30,10 +30,9 @@ export interface ReadConfig {
   readonly providers: readonly ProviderConfig[];
   /** Hash of each file's length and bytes, as in the metrics of newer kubelets. */
   readonly hash: string;
-  readonly isDirectory: boolean;
 }
 
-export interface PluginSetup extends Pick<ReadConfig, 'isDirectory'> {
+export interface PluginSetup {
   readonly plugins: readonly Plugin[];
   /** Equal for equal content and equally usable programs. */
   readonly id: string;
@@ -55,7 +54,7 @@ export interface SetupOptions extends PluginPath {
 /** @throws ProviderConfigError */
 export async function readSetup(options: SetupOptions): Promise<PluginSetup> {
   const { hostRoot, config } = options;
-  const { providers, hash, isDirectory } = await readConfig(config, hostRoot);
+  const { providers, hash } = await readConfig(config, hostRoot);
   const problems = validateConfig(providers);
   if (problems !== undefined) {
     const message = `failed to validate credential provider config: ${problems}`;
@@ -65,7 +64,7 @@ export async function readSetup(options: SetupOptions): Promise<PluginSetup> {
   for (const provider of providers)
     plugins.push({ config: provider, leftOut: await pluginProblem(provider, options) });
   const id = JSON.stringify([hash, plugins.map(({ leftOut }) => leftOut?.code ?? 'usable')]);
-  return { plugins, isDirectory, id };
+  return { plugins, id };
 }
 
 /** Why a provider with `tokenAttributes` is left out. */
@@ -90,8 +89,7 @@ async function pluginProblem(
 /** Reads without validating. @param path a file or directory @throws ProviderConfigError */
 export async function readConfig(path: string, root = '/'): Promise<ReadConfig> {
   if (path === '') throw new ProviderConfigError('credential provider config path is empty');
-  const isDirectory = await isDirectoryAt(path, root);
-  const files = await readFiles(path, root, isDirectory);
+  const files = await readFiles(path, root, await isDirectoryAt(path, root));
   const providers = [...files].flatMap(([file, content]) => decodeFile(file, content));
   const names = providers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) < index);
@@ -99,7 +97,7 @@ export async function readConfig(path: string, root = '/'): Promise<ReadConfig> 
     const message = `duplicate provider name ${JSON.stringify(twice)} found in configuration file(s)`;
     throw new ProviderConfigError(message);
   }
-  return { providers, hash: hashOf(files.values()), isDirectory };
+  return { providers, hash: hashOf(files.values()) };
 }
 
 async function isDirectoryAt(path: string, root: string): Promise<boolean> {

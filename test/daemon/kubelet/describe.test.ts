@@ -1,9 +1,9 @@
 /** The description of plugins, with the differences from the kubelet. */
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { describeEnvironment } from '../../../daemon/kubelet/describe.ts';
-import { answering, configText, nodeDir, openNode, openSource, tokenAttributes } from './support.ts';
+import { answering, openNode, openSource, tokenAttributes } from './support.ts';
 import { like } from '../../support/like.ts';
 
 t.test('each plugin is described with its state', async (t) => {
@@ -21,35 +21,18 @@ t.test('each plugin is described with its state', async (t) => {
   chmodSync(join(bin, 'open'), 0o777);
   await source.refresh();
   const [whole, z, a, open, token, environment, ...more] = await source.describe();
-  like(t, whole, { where: config, state: 'used', what: 'plugins: 4' });
-  like(t, whole?.differs, [
-    /^the kubelet reads it only when it starts/,
-    /^a kubelet up to 1\.32 sorts/,
-    /^a kubelet up to 1\.33 runs plugins in the order of their names: a, open, token, z$/,
-  ]);
+  like(t, whole, {
+    where: config,
+    state: 'used',
+    what: 'plugins: 4',
+    differs: [/^the kubelet reads it only when it starts/],
+  });
   t.strictSame(z, { where: 'plugin z', state: 'used', what: 'for *.example, registry.test/team' });
   like(t, a, { state: 'left-out', what: /did not exist/, differs: ['a kubelet does not start with this'] });
   like(t, open, { state: 'left-out', what: /can be written by others/, differs: ['the kubelet runs it'] });
   like(t, token, { where: 'plugin token', differs: [/with a token of the pod’s service account/] });
   t.equal(environment?.where, 'environment of plugins');
   t.strictSame(more, []);
-});
-
-t.test('plugins are sorted by name', async (t) => {
-  const { source } = await openNode(t, [{ name: 'a' }, { name: 'b' }]);
-  t.notMatch((await source.describe())[0]?.differs?.join(), /1\.33/);
-});
-
-t.test('a directory of configurations is described', async (t) => {
-  const { dir, bin } = nodeDir(t, '');
-  mkdirSync(join(dir, 'conf.d'));
-  writeFileSync(join(dir, 'conf.d/a.json'), configText({ name: 'a' }));
-  const { source } = await openSource(t, { config: join(dir, 'conf.d'), binDir: bin });
-  like(t, (await source.describe())[0]?.differs, [
-    /when it starts/,
-    'a kubelet up to 1.33 does not read directories',
-    /^a kubelet up to 1\.32 sorts/,
-  ]);
 });
 
 t.test('a configuration that broke, and one that was never valid, are described', async (t) => {
