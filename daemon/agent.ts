@@ -3,7 +3,7 @@
  * registries that its node reaches, with the node's credentials.
  *
  * It has two servers. The API (`docs/reference/agent-api.md`) uses mutual TLS: TLS refuses clients without a
- * certificate of the cluster's archwright authority, and `roles.ts` refuses clients other than webhook and
+ * certificate of the cluster's archwright authority, and `api.ts` refuses clients other than webhook and
  * controller. The agent's own certificate has the name of its node (`certificate/`), or with other issuers
  * `archwright-agent`. Health and metrics have their own port.
  *

@@ -3,18 +3,20 @@
  * and errors. Errors are `{"error": {"code", "message"}}`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { TLSSocket } from 'node:tls';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
 import { readBody } from '../../src/serving/body.ts';
 import { BodyBudget } from '../../src/serving/body-budget.ts';
 import { formatFacts } from '../../src/images/facts/wire.ts';
+import type { Clock } from '../../src/async/clock.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ApiError, apiErrorOf, writeError } from './api-error.ts';
 import { answerFacts, parseFactsRequest, type FactsOptions, type FactsRequest } from './facts.ts';
 import { bindAgentMetrics, type AgentMeters } from './metrics.ts';
-import { roleProblem } from './roles.ts';
 
 export interface ApiOptions extends FactsOptions {
   readonly info: () => Readonly<Record<string, unknown>>;
@@ -182,4 +184,47 @@ function disconnected(ctx: Context): AbortSignal {
     if (!ctx.res.writableFinished) controller.abort(new Error('the client disconnected'));
   });
   return controller.signal;
+}
+
+/** Common names of the subjects that have a role. */
+const roleNames: ReadonlySet<unknown> = new Set(['archwright-webhook', 'archwright-controller']);
+
+/** RFC 5280, 4.2.1.12: id-kp-clientAuth. */
+const clientAuth = '1.3.6.1.5.5.7.3.2';
+
+/** Why the client has no role, or the validity of its certificate, milliseconds since 1970. */
+type Client = string | { readonly from: number; readonly to: number };
+
+/** Parsing a certificate costs more than an answer from memory; a connection keeps its client. */
+const clients = new WeakMap<Socket, Client>();
+
+/**
+ * Why a client has no role, if so. TLS refuses clients without a certificate of the cluster's archwright authority,
+ * which also signs the agents' own certificates. Dates are checked per request; TLS checks only in handshakes.
+ */
+export function roleProblem(socket: Socket | TLSSocket, clock: Clock): string | undefined {
+  let client = clients.get(socket);
+  if (!client) {
+    client = clientOf(socket);
+    clients.set(socket, client);
+  }
+  if (typeof client === 'string') return client;
+  const now = clock.now();
+  if (client.from <= now && now <= client.to) return undefined;
+  return 'the client certificate is expired or not valid yet';
+}
+
+function clientOf(socket: Socket | TLSSocket): Client {
+  if (!('getPeerCertificate' in socket) || !socket.authorized) {
+    return 'the connection has no verified client certificate';
+  }
+  // Contrary to the type, an ended socket has no certificate.
+  const certificate = socket.getPeerCertificate() as Partial<ReturnType<TLSSocket['getPeerCertificate']>>;
+  if (!roleNames.has(certificate.subject?.CN)) {
+    return 'the client certificate has no role that may use this API';
+  }
+  if (!certificate.ext_key_usage?.includes(clientAuth)) {
+    return 'the client certificate is not for client authentication';
+  }
+  return { from: Date.parse(certificate.valid_from ?? ''), to: Date.parse(certificate.valid_to ?? '') };
 }

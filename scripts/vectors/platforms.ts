@@ -1,13 +1,22 @@
 /** Handlers of platforms.json. */
-import { acceptedPlatforms } from '../../src/nodes/accepted-platforms.ts';
+import {
+  acceptedPlatforms,
+  only,
+  onlyStrict,
+  selectFromIndex,
+  type PlatformMatcher,
+} from '../../src/nodes/platform-match.ts';
 import type { NodeClass, PullMode } from '../../src/nodes/node-class.ts';
 import { selectPlatform } from '../../src/nodes/selection.ts';
-import { only, onlyStrict, selectFromIndex, type PlatformMatcher } from '../../src/nodes/platform-match.ts';
 import { UnknownMachine, architectureOfLabel, cpuVariantOfMachine } from './upstream/platform-node.ts';
 import { onlyOs, sortPlatforms } from './upstream/platform-order.ts';
 import { formatFullPlatform, parsePlatform } from './upstream/platform-specifier.ts';
-import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../src/names/platform.ts';
-import type { FullPlatform } from '../../src/names/platform.ts';
+import {
+  formatPlatform,
+  normalizeArchitecture,
+  normalizeOs,
+  type FullPlatform,
+} from '../../src/names/platform.ts';
 import { notCompared, type Handlers, type Input } from './handler.ts';
 import { isObject, list, object, text, texts } from './input.ts';
 

@@ -54,17 +54,15 @@ export function classify(node: NodeObject): ClassifiedNode | undefined {
 /** A report about a runtime that the node does not use says nothing about pulls. */
 export function withReport(own: NodeClass, report: NodeReport | undefined): NodeClass {
   if (report === undefined) return own;
-  const { runtime, pullMode, armVariant, amd64Level, aarch32, pageSize } = report;
+  const { runtime, pullMode, amd64Level, ...others } = report;
   const inUse = own.runtime ?? runtime;
   const isSame = runtime === undefined || inUse?.name === runtime.name;
   return {
     ...own,
     ...(inUse && { runtime: inUse }),
     ...(pullMode && isSame && { pullMode }),
-    ...(armVariant && { armVariant }),
     ...(amd64Level && own.architecture === 'amd64' && { amd64Level }),
-    ...(aarch32 !== undefined && { aarch32 }),
-    ...(pageSize && { pageSize }),
+    ...others,
   };
 }
 

@@ -1,10 +1,16 @@
 /** How each container runtime selects a platform from an index, and which of these ways a node may have. */
 import { byName } from '../names/values.ts';
 import { normalizePlatform, spelled, type FullPlatform } from '../names/platform.ts';
-import { acceptedPlatforms, withVariant } from './accepted-platforms.ts';
+import {
+  acceptedPlatforms,
+  withVariant,
+  only,
+  onlyStrict,
+  selectFromIndex,
+  type PlatformMatcher,
+} from './platform-match.ts';
 import { defaultPlatform, type Machine } from './machine.ts';
 import type { NodeClass, PullMode } from './node-class.ts';
-import { only, onlyStrict, selectFromIndex, type PlatformMatcher } from './platform-match.ts';
 
 export interface Puller {
   readonly runtime: 'containerd' | 'cri-o' | 'docker';

@@ -6,8 +6,8 @@ import {
   selectFromIndex,
   windowsVersionMatches,
   type PlatformMatcher,
+  acceptedPlatforms,
 } from '../../src/nodes/platform-match.ts';
-import { acceptedPlatforms } from '../../src/nodes/accepted-platforms.ts';
 import { formatFullPlatform, parsePlatform } from '../../scripts/vectors/upstream/platform-specifier.ts';
 import { formatPlatform } from '../../src/names/platform.ts';
 

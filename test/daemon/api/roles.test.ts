@@ -2,7 +2,7 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 import { Agent } from 'node:https';
 import { Socket } from 'node:net';
 import t from 'tap';
-import { roleProblem } from '../../../daemon/api/roles.ts';
+import { roleProblem } from '../../../daemon/api/api.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createCa } from '../../support/certificates.ts';
 import { connect as connectFleet, createPki } from '../../fleet/support.ts';

@@ -58,7 +58,7 @@ export function leafSpecs(
       ? []
       : [webhookNames.length === 0 ? { ...webhook, subject: undefined } : webhook]),
     spec('agent', agentTlsSecret, agentServerName, [agentServerName]),
-    // The common names are the roles that agents answer (daemon/api/roles.ts).
+    // The common names are the roles that agents answer (daemon/api/api.ts).
     spec('webhook-client', webhookClientTlsSecret, 'archwright-webhook'),
     spec('controller-client', controllerClientTlsSecret, 'archwright-controller'),
   ];
