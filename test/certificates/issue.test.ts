@@ -1,16 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { once } from 'node:events';
+import { createPrivateKey } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connect, createServer } from 'node:tls';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import t from 'tap';
 import type * as Issue from '../../src/certificates/issue.ts';
 import { backdateMs, issueAuthority, issueLeaf } from '../../src/certificates/issue.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
-import { listen } from '../support/listen.ts';
 import { like } from '../support/like.ts';
 
 const now = Date.now();
@@ -79,31 +76,6 @@ t.test('openssl accepts them in strict mode', { skip: withoutOpenssl }, async (t
     const wrong = purpose === 'sslserver' ? 'sslclient' : 'sslserver';
     t.throws(() => openssl('verify', '-x509_strict', '-purpose', wrong, '-CAfile', bundle, path));
   }
-});
-
-t.test('a handshake of mutual TLS', async (t) => {
-  const authority = await issueAuthority(life);
-  const agentSubject = {
-    commonName: 'archwright-agent',
-    names: ['archwright-agent'],
-    usage: 'server',
-  } as const;
-  const agent = await issueLeaf(authority, agentSubject, life);
-  const { certificate, key } = await issueLeaf(authority, client, life);
-  const ca = authority.certificate.pem;
-  const listener = createServer(
-    { cert: agent.certificate.pem, key: reveal(agent.key), ca, requestCert: true, rejectUnauthorized: true },
-    (socket) => socket.end(String(socket.getPeerCertificate().subject.CN)),
-  );
-  const port = await listen(listener);
-  t.teardown(() => listener.close());
-  const pair = { cert: certificate.pem, key: reveal(key) };
-  const socket = connect({ host: '127.0.0.1', port, servername: 'archwright-agent', ca, ...pair });
-  let text = '';
-  socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-  await once(socket, 'close');
-  t.equal(text, 'archwright-webhook');
-  t.ok(new X509Certificate(agent.certificate.pem).checkHost('archwright-agent'));
 });
 
 t.test('the bundle issues certificates too, although it loads CommonJS packages differently', async (t) => {

@@ -45,54 +45,34 @@ t.test('invalid requests are refused with the field', (t) => {
     [null, /^the body must be an object$/],
     [[], /^images is missing$/],
     ['text', /^the body must be an object$/],
-    [{}, /^images\b/],
     [{ images: {}, deadlineMs: 1 }, /^images must be a list$/],
     [{ images: [image] }, /^deadlineMs\b/],
     [{ images: [image], deadlineMs: '5' }, /^deadlineMs\b/],
     [{ images: [image], deadlineMs: 0 }, /^deadlineMs\b/],
-    [{ images: [image], deadlineMs: -1 }, /^deadlineMs\b/],
-    [{ images: [image], deadlineMs: null }, /^deadlineMs\b/],
     [{ ...good, other: 1 }, /^other is not a known field$/],
     [{ ...good, ['x'.repeat(1000)]: 1 }, /^"x{64}" is not a known field$/],
     [{ ...good, images: ['nginx'] }, /^images\.0\b/],
     [{ ...good, images: [image, null] }, /^images\.1 must be an object$/],
-    [{ ...good, images: [[image]] }, /^images\.0\b/],
     [{ ...good, images: [image, { image: 'x', maxAgeMs: '5' }] }, /^images\.1\.maxAgeMs\b/],
     [{ ...good, images: [{ ...image, maxAgeMs: -1 }] }, /^images\.0\.maxAgeMs\b/],
-    [{ ...good, images: [{ ...image, maxAgeMs: null }] }, /^images\.0\.maxAgeMs\b/],
     [{ ...good, images: [{ ...image, image: '' }] }, /^images\.0\.image\b/],
-    [{ ...good, images: [{ ...image, image: 7 }] }, /^images\.0\.image\b/],
     [{ ...good, images: [{ ...image, image: 'x'.repeat(1025) }] }, /^images\.0\.image\b/],
     [{ ...good, images: [{ ...image, tag: 'x' }] }, /^images\.0\.tag is not a known field$/],
     [{ ...good, images: Array.from({ length: maxImages + 1 }, () => image) }, /^images\b/],
     [{ ...good, serviceAccount: null }, /^serviceAccount must be an object$/],
-    [{ ...good, serviceAccount: 'team/a' }, /^serviceAccount must be an object$/],
-    [{ ...good, serviceAccount: {} }, /^serviceAccount\b/],
-    [{ ...good, serviceAccount: { namespace: 'team' } }, /^serviceAccount\b/],
-    [{ ...good, serviceAccount: { name: 'a' } }, /^serviceAccount\b/],
-    [{ ...good, serviceAccount: { namespace: ['team'], name: 'a' } }, /^serviceAccount\b/],
-    [{ ...good, serviceAccount: { namespace: 'team', name: ['a'] } }, /^serviceAccount\b/],
     [{ ...good, serviceAccount: { namespace: 'team', name: '' } }, /^serviceAccount\b.*names/],
-    [{ ...good, serviceAccount: { namespace: 'hunter22/..', name: 'a' } }, /^serviceAccount\b.*names/],
     [{ ...good, serviceAccount: { namespace: 'team', name: 'hunter22,b' } }, /^serviceAccount\b.*names/],
     [
       { ...good, serviceAccount: { namespace: 'a', name: 'b', uid: 'c' } },
       /^serviceAccount\.uid is not a known field$/,
     ],
-    [{ ...good, auths: [] }, /auths/],
     [{ ...good, auths: { 'r.example': 'ann:hunter22' } }, /auths/],
-    [{ ...good, auths: { 'r.example': { username: 'ann', password: 7 } } }, /auths/],
-    [{ ...good, auths: { 'r.example': { username: 'ann', password: 'hunter22', auth: 'x' } } }, /auths/],
-    [{ ...good, auths: { 'not a registry!/': { username: 'ann', password: 'hunter22' } } }, /auths/],
   ];
   for (const [value, message] of cases) {
     const wanted = { code: 'bad-request', status: 400, message };
     t.throws(() => parse(value), wanted, JSON.stringify(value)?.slice(0, 80));
     t.throws(() => parse(value), { message: /^(?!.*hunter22)/ });
   }
-  const wrongAge = { ...good, images: [{ image: 'x', maxAgeMs: 'old' }] };
-  t.throws(() => parse(wrongAge), { message: 'images.0.maxAgeMs must be a number' });
-  t.throws(() => parse(null), { message: /^the body .*object/ });
   t.end();
 });
 

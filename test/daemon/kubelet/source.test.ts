@@ -16,7 +16,6 @@ import {
   openSource,
   sh,
   tokenAttributes,
-  waitingFor,
   writePlugin,
 } from './support.ts';
 import { until } from '../../support/until.ts';
@@ -145,19 +144,6 @@ t.test('a lookup says why the plugins for its image have no usable credential', 
   like(t, await unread.reasons(app), [/^\/missing\.yaml: unable to access path/]);
 });
 
-t.test('an aborted caller does not stop a run for other callers', async (t) => {
-  const gate = join(t.testdir(), 'go');
-  const body = answering(creds('registry.example', 'p'), marking(`${gate}.started`) + waitingFor(gate));
-  const { found } = await openNode(t, [{ name: 'p' }], { p: body });
-  await t.rejects(found(app, AbortSignal.timeout(200)), { name: 'TimeoutError' });
-  const second = found(app);
-  writeFileSync(gate, '');
-  t.strictSame(await second, [credential('p')]);
-  rmSync(`${gate}.started`);
-  t.strictSame(await found(app), [credential('p')]);
-  t.notOk(existsSync(`${gate}.started`), 'cached');
-});
-
 t.test('closing kills running plugins', async (t) => {
   const { source, found, problems } = await openNode(t, [{ name: 'p' }], {
     p: sh('while :; do sleep 60; done'),
@@ -236,21 +222,6 @@ t.test('unchanged providers keep their cache', async (t) => {
   await source.refresh();
   t.strictSame(await found(app), [credential('p')]);
   t.notOk(existsSync(counter), 'it did not run again');
-});
-
-t.test('a missing configuration is a problem until it appears', async (t) => {
-  const { dir, bin } = nodeDir(t, '{}');
-  const config = join(dir, 'later.yaml');
-  writePlugin(join(bin, 'p'), answer('p'));
-  const { source, found, problems } = await openSource(t, { config, binDir: bin });
-  t.strictSame(problems(), [
-    `${config}: unable to access path ${JSON.stringify(config)}: there is no such file`,
-  ]);
-  t.strictSame(await found(app), []);
-  t.equal(typeof source.fingerprint(), 'string');
-  writeFileSync(config, configText({ name: 'p' }));
-  await source.refresh();
-  t.strictSame(await found(app), [credential('p')]);
 });
 
 t.test(

@@ -11,8 +11,8 @@ import { silentLog } from '../../support/captured.ts';
 
 export type AgentSide = Awaited<ReturnType<typeof openAgentSide>>;
 
-/** A plugin that hangs is killed after a minute. */
-const deadlineMs = 90_000;
+/** As for a pod of the kubelet. */
+const deadlineMs = 60_000;
 
 export async function openAgentSide(
   { hostRoot, plugins, serviceAccountTokens = false }: Setup,

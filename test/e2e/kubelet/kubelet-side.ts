@@ -11,8 +11,8 @@ import { until } from '../../support/until.ts';
 
 export type KubeletSide = Awaited<ReturnType<typeof openKubeletSide>>;
 
-/** A plugin that hangs is killed after a minute; the rest takes seconds. */
-const podTimeoutMs = 100_000;
+/** Pulls and runs of plugins take seconds. */
+const podTimeoutMs = 60_000;
 /** Ending a sandbox takes a fraction of a second. */
 const endTimeoutMs = 30_000;
 

@@ -32,7 +32,6 @@ run=$me/runs/$(/bin/date +%s%N).$$
 /bin/cat /proc/$PPID/comm > "$run.part/parent"
 for argument in "$0" "$@"; do printf '%s\\0' "$argument"; done > "$run.part/args"
 /bin/mv "$run.part" "$run"
-[ ! -e "$me/hangs" ] || exec /bin/sleep 1000
 /bin/cat "$me/stderr" >&2
 /bin/cat "$me/stdout"
 exit "$(/bin/cat "$me/exit")"
@@ -44,12 +43,11 @@ export function installPlugins(behaviors: Readonly<Record<string, Behavior>>): v
     rmSync(directory, { recursive: true, force: true });
     mkdirSync(directory, { recursive: true });
   }
-  for (const [name, { stdout, stderr = '', exit = 0, hangs }] of Object.entries(behaviors)) {
+  for (const [name, { stdout, stderr = '', exit = 0 }] of Object.entries(behaviors)) {
     mkdirSync(join(home, name, 'runs'), { recursive: true });
     writeFileSync(join(home, name, 'stdout'), stdout);
     writeFileSync(join(home, name, 'stderr'), stderr);
     writeFileSync(join(home, name, 'exit'), String(exit));
-    if (hangs === true) writeFileSync(join(home, name, 'hangs'), '');
     writeFileSync(join(binDir, name), script);
     chmodSync(join(binDir, name), 0o755);
   }

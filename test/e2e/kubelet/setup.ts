@@ -31,7 +31,6 @@ export interface Behavior {
   readonly stdout: string;
   readonly stderr?: string;
   readonly exit?: number;
-  readonly hangs?: boolean;
   /** Whether this is a failure, after which the agent backs the plugin off. */
   readonly failing?: boolean;
   readonly wantsToken?: boolean;

@@ -84,44 +84,6 @@ const failing = setup(
   ],
 );
 
-const hanging = setup(
-  'a plugin that hangs',
-  {
-    hangs: plugin(`${host}/p5`, { stdout: '', hangs: true, failing: true }),
-    works: plugin(`${host}/p5`, credentialsFor(host)),
-  },
-  [pod('p5-hangs', [`${host}/p5/a:1`])],
-);
-
-const patterns = setup(
-  'the images that a plugin matches',
-  {
-    hub: plugin('docker.io', credentialsFor('docker.io')),
-    'old-hub': plugin('index.docker.io', credentialsFor('index.docker.io', right('bob'))),
-    port: plugin(`${host}:5000`, credentialsFor(`${host}:5000`)),
-    stars: plugin('*.*.corp.example *.registry.example/p8', {
-      stdout: response({ '*.*.corp.example': right('alice'), '*.registry.example': right('bob') }),
-    }),
-    'path-star': plugin(`${host}/p8/*`, credentialsFor(host)),
-    prefix: plugin(`${host}/p8/te`, credentialsFor(`${host}/p8/te`, right('carol'))),
-    local: plugin('localhost:5001 127.0.0.1:5001', {
-      stdout: response({ 'localhost:5001': right('alice'), '127.0.0.1:5001': wrong('bob') }),
-    }),
-    tokens: plugin(
-      'https://tokens.example/p8/',
-      credentialsFor('tokens.example', right('dave'), { cacheKeyType: 'Global', cacheDuration: '1h' }),
-    ),
-  },
-  [
-    pod('p8-hub', ['p8-official:1', 'p8/user:1', 'docker.io/p8/full:1']),
-    pod('p8-ports', [`${host}:5000/p8/a:1`, `${host}/p8x:1`]),
-    pod('p8-stars', ['a.b.corp.example/p8/a:1', `eu.${host}/p8/b:1`, `eu.${host}/q8/c:1`]),
-    pod('p8-prefix', [`${host}/p8/team:1`, `${host}/p8/a:1`]),
-    pod('p8-local', ['localhost:5001/p8/a:1', '127.0.0.1:5001/p8/b:1']),
-    pod('p8-tokens', ['tokens.example/p8/a:1', 'tokens.example/p8/b:1', 'tokens.example/q8:1']),
-  ],
-);
-
 const tokenAttributes = (serviceAccountTokenAudience: string, cacheType: string, required: boolean) => ({
   serviceAccountTokenAudience,
   cacheType,
@@ -208,13 +170,4 @@ const changing: Setup = {
   ],
 };
 
-export const writtenSetups: readonly Setup[] = [
-  tokens,
-  accounts,
-  invocation,
-  caches,
-  failing,
-  patterns,
-  hanging,
-  changing,
-];
+export const writtenSetups: readonly Setup[] = [tokens, accounts, invocation, caches, failing, changing];
