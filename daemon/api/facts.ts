@@ -5,9 +5,8 @@
  */
 import { isUtf8 } from 'node:buffer';
 import * as v from 'valibot';
-import { parseAuths } from '../../src/credentials/auths.ts';
+import { auths } from '../../src/credentials/auths.ts';
 import {
-  CredentialError,
   isNamespaceName,
   isObjectName,
   type CredentialSource,
@@ -61,7 +60,7 @@ const body = v.strictObject({
     ),
   ),
   deadlineMs: v.pipe(v.number(), v.finite(), v.gtValue(0)),
-  auths: v.optional(v.unknown()),
+  auths: v.optional(auths, {}),
   namespace: v.exactOptional(v.pipe(v.string(), v.check(isNamespaceName, 'must be a name of a namespace'))),
   serviceAccount: v.exactOptional(
     v.pipe(
@@ -80,7 +79,11 @@ const body = v.strictObject({
 export function parseFactsRequest(bytes: Buffer): FactsRequest {
   const json = isUtf8(bytes) ? parseJson(bytes.toString()) : undefined;
   if (json === undefined) throw new ApiError('bad-request', 'the body is not JSON');
-  const { auths, deadlineMs, ...request } = readShape(
+  const {
+    auths: pullSecrets,
+    deadlineMs,
+    ...request
+  } = readShape(
     body,
     json,
     (where, problem) => new ApiError('bad-request', `${where === '' ? 'the body' : where} ${problem}`),
@@ -88,17 +91,8 @@ export function parseFactsRequest(bytes: Buffer): FactsRequest {
   return {
     ...request,
     deadlineMs: Math.min(deadlineLimits.mostMs, Math.max(deadlineLimits.leastMs, deadlineMs)),
-    pullSecrets: readAuths(auths),
+    pullSecrets,
   };
-}
-
-function readAuths(auths: unknown): CredentialSource {
-  try {
-    return parseAuths(auths);
-  } catch (error) {
-    if (error instanceof CredentialError) throw new ApiError('bad-request', error.message);
-    throw error;
-  }
 }
 
 export interface FactsOptions {

@@ -3,14 +3,10 @@
  * key, each with one credential or a list of them in order of use. Only the credentials that match the
  * requested images are sent.
  */
-import { asObject, type JsonObject } from '../http/json.ts';
+import * as v from 'valibot';
+import { isRecord } from '../names/values.ts';
 import { secret, reveal } from '../telemetry/secret.ts';
-import {
-  CredentialError,
-  type CredentialSource,
-  type MatchedCredential,
-  type HeldCredential,
-} from './credential.ts';
+import type { CredentialSource, MatchedCredential } from './credential.ts';
 import { contentId } from './identity.ts';
 import { createKeyring } from './keyring/keyring.ts';
 import { parsePattern } from './keyring/key.ts';
@@ -46,44 +42,33 @@ export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
   return Object.fromEntries([...auths].map(([key, under]) => [key, [...under.values()]]));
 }
 
-/** @param value parsed JSON; undefined: no credentials @throws CredentialError, which quotes nothing */
-export function parseAuths(value: unknown): CredentialSource {
-  const held: HeldCredential[] = [];
-  for (const [key, entry] of Object.entries(object(value ?? {}, 'auths'))) {
-    if (key.length > maxKeyLength || parsePattern(key) === undefined) {
-      throw new CredentialError('auths', 'auths has a key that is not a registry');
-    }
-    const list: readonly unknown[] = Array.isArray(entry) ? entry : [entry];
-    for (const item of list) {
-      if (held.length === maxCredentials) {
-        throw new CredentialError('auths', `auths has more than ${maxCredentials} credentials`);
-      }
-      held.push({ key, ...heldCredential(item) });
-    }
-  }
-  const keyring = createKeyring('pull-secret', held);
-  return {
-    name: 'pull-secret',
-    lookup: (repository) => Promise.resolve(keyring.lookup(repository)),
-    problems: () => [],
-    fingerprint: () => contentId(held),
-  };
-}
+const field = v.pipe(v.string(), v.maxLength(maxFieldLength));
+const credential = v.pipe(
+  v.custom<object>(isRecord, 'must be an object'),
+  v.strictObject({ username: field, password: field }),
+);
+const isKey = (key: string): boolean => key.length <= maxKeyLength && parsePattern(key) !== undefined;
 
-function heldCredential(value: unknown): Omit<HeldCredential, 'key'> {
-  const { username, password, ...others } = object(value, 'a credential of auths');
-  if (!isField(username) || !isField(password) || Object.keys(others).length > 0) {
-    throw new CredentialError('auths', 'a credential of auths is not exactly {username, password}');
-  }
-  return { credential: { username, password: secret(password, 'others') }, origin: 'the pod' };
-}
-
-function isField(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= maxFieldLength;
-}
-
-function object(value: unknown, name: string): JsonObject {
-  const found = asObject(value);
-  if (found === undefined) throw new CredentialError('auths', `${name} is not an object`);
-  return found;
-}
+/** The schema of `auths`, as a source. */
+export const auths = v.pipe(
+  v.custom<object>(isRecord, 'must be an object'),
+  v.transform((all) =>
+    Object.entries(all).flatMap(([key, entry]) =>
+      [entry as unknown].flat().map((item) => ({ key, credential: item })),
+    ),
+  ),
+  v.maxLength(maxCredentials),
+  v.array(v.object({ key: v.pipe(v.string(), v.check(isKey, 'must be a registry')), credential })),
+  v.transform((entries): CredentialSource => {
+    const held = entries.map(({ key, credential: { username, password } }) => {
+      return { key, credential: { username, password: secret(password, 'others') }, origin: 'the pod' };
+    });
+    const keyring = createKeyring('pull-secret', held);
+    return {
+      name: 'pull-secret',
+      lookup: (repository) => Promise.resolve(keyring.lookup(repository)),
+      problems: () => [],
+      fingerprint: () => contentId(held),
+    };
+  }),
+);

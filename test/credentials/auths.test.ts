@@ -1,11 +1,14 @@
 import { deepStrictEqual } from 'node:assert';
 import { array, assert, asyncProperty, constantFrom, record, string, uniqueArray } from 'fast-check';
 import t from 'tap';
-import { parseAuths, toAuths } from '../../src/credentials/auths.ts';
+import { auths as schema, toAuths } from '../../src/credentials/auths.ts';
+import { readShape } from '../../src/http/shape.ts';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { createKeyring } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
-import { like } from '../support/like.ts';
+
+const parseAuths = (value: unknown) =>
+  readShape(schema, value, (where, problem) => new Error(`${where} ${problem}`));
 
 type Entry = [key: string, username: string, password: string];
 
@@ -62,38 +65,35 @@ t.test('keys are not normalized again', async (t) => {
 });
 
 t.test('without auths the source is empty', async (t) => {
-  t.strictSame(await parseAuths(undefined).lookup('gcr.io/a'), []);
   t.strictSame(await parseAuths({}).lookup('gcr.io/a'), []);
-  t.equal(parseAuths(undefined).fingerprint(), parseAuths({ a: [] }).fingerprint());
+  t.equal(parseAuths({}).fingerprint(), parseAuths({ a: [] }).fingerprint());
   t.not(parseAuths({}).fingerprint(), parseAuths({ a: good() }).fingerprint());
 });
 
 const good = () => ({ username: 'u', password: 'hunter22' });
 const bad: [string, unknown, RegExp][] = [
-  ['a list', [], /auths is not an object/],
-  ['a text', 'x', /auths is not an object/],
-  ['a credential that is text', { a: 'hunter22' }, /a credential of auths is not an object/],
-  ['null for a credential', { a: null }, /is not an object/],
-  ['a list in a list', { a: [[good()]] }, /is not an object/],
-  ['no password', { a: { username: 'u' } }, /exactly/],
-  ['a password that is a number', { a: { username: 'u', password: 1 } }, /exactly/],
-  ['an extra member', { a: { ...good(), auth: 'x' } }, /exactly/],
-  ['a password that is too long', { a: { username: 'u', password: 'x'.repeat(65_537) } }, /exactly/],
-  ['a key that is too long', { ['a'.repeat(1025)]: good() }, /not a registry/],
-  ['a key that is not a registry', { 'gcr.io:*': good() }, /not a registry/],
-  ['too many', { a: Array.from({ length: 1001 }, good) }, /more than 1000/],
+  ['a list', [], /^ must be an object$/],
+  ['a credential that is text', { a: 'hunter22' }, /^0\.credential must be an object$/],
+  ['null for a credential', { a: null }, /must be an object/],
+  ['a list in a list', { a: [[good()]] }, /must be an object/],
+  ['no password', { a: { username: 'u' } }, /^0\.credential\.password is missing$/],
+  ['a password that is a number', { a: [good(), { username: 'u', password: 1 }] }, /^1\..*must be a string$/],
+  ['an extra member', { a: { ...good(), auth: 'x' } }, /^0\.credential\.auth is not a known field$/],
+  [
+    'a password that is too long',
+    { a: { username: 'u', password: 'x'.repeat(65_537) } },
+    /length of <=65536/,
+  ],
+  ['a key that is too long', { ['a'.repeat(1025)]: good() }, /^0\.key must be a registry$/],
+  ['a key that is not a registry', { 'gcr.io:*': good() }, /^0\.key must be a registry$/],
+  ['too many', { a: Array.from({ length: 1001 }, good) }, /length of <=1000$/],
 ];
-for (const [name, value, message] of bad) {
-  t.test(`refuses ${name}`, async (t) => {
-    try {
-      parseAuths(value);
-      t.fail('accepted');
-    } catch (error) {
-      like(t, error, { name: 'CredentialError', where: 'auths', message });
-      t.notMatch(String(error), /hunter22/);
-    }
-  });
-}
+t.test('other auths are refused, without quoting them', async (t) => {
+  for (const [name, value, message] of bad) {
+    t.throws(() => parseAuths(value), { message }, name);
+    t.throws(() => parseAuths(value), { message: /^(?!.*hunter22)/ });
+  }
+});
 
 t.test('accepts auths at the limits', async (t) => {
   const long = { username: 'u', password: 'x'.repeat(65_536) };
