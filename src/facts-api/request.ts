@@ -6,7 +6,7 @@ import * as v from 'valibot';
 import { isNamespaceName, isObjectName } from '../credentials/credential.ts';
 import type { PullPolicy } from '../images/facts/facts.ts';
 import { confirmedMs } from '../images/image-request.ts';
-import { InvalidDocument, parseObject, type JsonObject } from '../http/json.ts';
+import { parseObject } from '../http/json.ts';
 import { readShape } from '../http/shape.ts';
 import { secret, type Secret } from '../telemetry/secret.ts';
 
@@ -75,11 +75,11 @@ const request = v.strictObject({
   maxAgeMs: v.exactOptional(v.pipe(v.number(), v.minValue(0))),
 });
 
-/** @throws InvalidRequest */
+/** @throws InvalidRequest, InvalidDocument */
 export function parseImagesRequest(body: Uint8Array): ImagesRequest {
   const { token, deadlineMs, maxAgeMs, ...read } = readShape(
     request,
-    parsed(body),
+    parseObject(body),
     (where, problem) => new InvalidRequest(`${where === '' ? 'the body' : where} ${problem}`),
   );
   if (!isObjectName({ namespace: read.namespace, name: read.serviceAccount }))
@@ -90,16 +90,6 @@ export function parseImagesRequest(body: Uint8Array): ImagesRequest {
     deadlineMs: Math.min(deadlines.mostMs, Math.max(deadlines.leastMs, deadlineMs)),
     ...(maxAgeMs !== undefined && { maxAgeMs: Math.max(confirmedMs, maxAgeMs) }),
   };
-}
-
-function parsed(body: Uint8Array): JsonObject {
-  try {
-    return parseObject(body);
-  } catch (error) {
-    if (error instanceof InvalidDocument)
-      throw new InvalidRequest(`the body cannot be read: ${error.message}`);
-    throw error;
-  }
 }
 
 /**

@@ -10,6 +10,7 @@ import { RateLimiters } from '../async/rate-limiter.ts';
 import type { FactsOfPod } from '../cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type { KubeClient } from '../kube/api/client.ts';
+import { InvalidDocument } from '../http/json.ts';
 import { KubeError } from '../kube/api/errors.ts';
 import { publicFacts } from '../placement/rules/images/unknown.ts';
 import { BodyError, readBody } from '../serving/body.ts';
@@ -168,7 +169,8 @@ class FactsServer {
       this.#options.log.debug({ reason: error.message }, 'a caller was refused');
       return failure('refused', 403, `archwright: ${error.message}`);
     }
-    if (error instanceof InvalidRequest) return failure('invalid', 400, `archwright: ${error.message}`);
+    if (error instanceof InvalidRequest || error instanceof InvalidDocument)
+      return failure('invalid', 400, `archwright: ${error.message}`);
     if (error instanceof BodyError) {
       const status = error.code === 'too-large' ? 413 : error.code === 'overloaded' ? 429 : 408;
       return failure(status === 429 ? 'overloaded' : 'invalid', status, `archwright: ${error.message}`);

@@ -6,7 +6,6 @@
 import { BoundedMap } from '../../../src/async/bounded-map.ts';
 import type { Clock } from '../../../src/async/clock.ts';
 import { SingleFlight } from '../../../src/async/single-flight.ts';
-import { unlessAborted } from '../../../src/async/wait.ts';
 import type { Credential, ServiceAccountName } from '../../../src/credentials/credential.ts';
 import { messageOf } from '../../../src/names/printable.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
@@ -88,8 +87,7 @@ export class Provider {
       if (tokenAttributes === undefined)
         return await this.#credentials(image, undefined, account?.namespace, signal);
       if (tokens === undefined || account === undefined) return without(noAccount);
-      const granting = this.#grant(tokenAttributes, image, account, tokens);
-      const grant = await (signal === undefined ? granting : unlessAborted(granting, signal));
+      const grant = await this.#grant(tokenAttributes, image, account, tokens);
       return await this.#credentials(image, grant, account.namespace, signal);
     } catch (error) {
       if (error instanceof PluginError) return without(error.message);
@@ -117,7 +115,8 @@ export class Provider {
     const echoed = tokenAttributes && grant && echoedToken(tokenAttributes, image, grant.token, auth);
     if (echoed !== undefined) return without(echoed);
     const forMs = cacheDurationMs ?? defaultCacheDuration;
-    if (forMs !== 0) this.#cache.set(cacheKey(baseKey(image, cacheKeyType), grant?.cacheKey), auth, forMs);
+    const base = baseKeys.get(cacheKeyType)?.(image) ?? image;
+    if (forMs !== 0) this.#cache.set(cacheKey(base, grant?.cacheKey), auth, forMs);
     return { auth, reason: emptyLoginIn(auth) };
   }
 
@@ -155,7 +154,7 @@ export class Provider {
         serviceAccountAnnotations: grant.annotations,
       };
       const response = await this.#options.execute({ image, ...account }, abandoned, namespace);
-      if (!cacheKeyTypes.has(response.cacheKeyType)) {
+      if (!baseKeys.has(response.cacheKeyType)) {
         const message =
           'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global';
         throw new PluginError('bad-response', message);
@@ -200,13 +199,12 @@ function without(reason: string): Provision {
   return { auth: new Map(), reason };
 }
 
-const cacheKeyTypes: ReadonlySet<string> = new Set(['Image', 'Registry', 'Global']);
-
 /** The part of the cache key that the response chooses. */
-function baseKey(image: string, cacheKeyType: string): string {
-  if (cacheKeyType === 'Global') return globalKey;
-  return cacheKeyType === 'Registry' ? registryOf(image) : image;
-}
+const baseKeys: ReadonlyMap<string, (image: string) => string> = new Map([
+  ['Image', (image) => image],
+  ['Registry', registryOf],
+  ['Global', () => globalKey],
+]);
 
 export interface Failure {
   readonly image: string;

@@ -13,6 +13,7 @@ import {
 import { FactsCache } from '../../../src/images/cache/cache.ts';
 import { createRequestOf } from '../../../src/images/image-request.ts';
 import { defaultCacheTimes } from '../facts.ts';
+import { InvalidDocument } from '../../../src/http/json.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 
 import type { Policy } from '../../../src/policy/effective/policy.ts';
@@ -143,6 +144,6 @@ export const clusterTargets: readonly FuzzTarget[] = [
       if (!(deadlineMs > 0 && deadlineMs <= 60_000)) throw new TypeError('a deadline out of its bounds');
       if (images.length > maxImages) throw new TypeError('too many images');
     },
-    expected: [InvalidRequest],
+    expected: [InvalidRequest, InvalidDocument],
   },
 ];

@@ -37,7 +37,6 @@ function world(
   let refusal: string | undefined;
   let renewals = 0;
   let given = annotations;
-  let held: Promise<void> | undefined;
   const tokens: ServiceAccountTokens = {
     serviceAccount: (namespace, name) =>
       name === 'missing'
@@ -45,7 +44,6 @@ function world(
         : Promise.resolve({ uid: `uid of ${namespace}/${name}`, annotations: given }),
     tokenFor: async ({ name }, uid, audience) => {
       tokenRequests.push([name, uid, audience]);
-      await held;
       if (refusal !== undefined) throw new Error(refusal);
       return secret(`token ${renewals} of ${name}`);
     },
@@ -74,11 +72,6 @@ function world(
     failures,
     clock,
     refuse: (message: string | undefined) => (refusal = message),
-    hold: () => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      held = promise;
-      return resolve;
-    },
     renew: () => (renewals += 1),
     annotate: (changed: Record<string, string>) => (given = changed),
     echo: (text: string) => (password = text),
@@ -147,17 +140,6 @@ t.test(
     t.equal(made.lastFailure(), undefined);
   },
 );
-
-t.test('an aborted caller does not wait for the API server', async (t) => {
-  const { made, hold } = world();
-  const release = hold();
-  const stop = new AbortController();
-  const waiting = made.provide('r.example/a', account(), stop.signal);
-  stop.abort(new Error('gone'));
-  await t.rejects(waiting, { message: 'gone' });
-  release();
-  t.equal((await made.provide('r.example/a', account())).auth.size, 1);
-});
 
 t.test('responses are cached by account, or by token', async (t) => {
   for (const [cacheType, runs] of [
