@@ -90,7 +90,7 @@ export function echoedToken(
   token: Secret,
   auth: Auth,
 ): string | undefined {
-  if (attributes.cacheType === 'Token' || reveal(token) === '') return undefined;
+  if (attributes.cacheType === 'Token') return undefined;
   if (![...auth.values()].some(({ password }) => reveal(password) === reveal(token))) return undefined;
   return (
     `Credential provider plugin returned the service account token as the password for image "${image}", ` +
