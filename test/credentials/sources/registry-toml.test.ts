@@ -8,9 +8,7 @@ import {
   RegistryTomlError,
 } from '../../../src/credentials/sources/registry-toml.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
-import { swapVolume } from '../../files/volume.ts';
 import { manualRefresh } from '../../support/manual-refresh.ts';
-import { until } from '../../support/until.ts';
 import { like } from '../../support/like.ts';
 
 const toml = (user: string) => `user = "${user}"\nsecret = "hunter22"\n`;
@@ -191,24 +189,4 @@ t.test('a missing or unreadable directory is a problem with its path', async (t)
   like(t, outside.made.problems(), [
     { source: 'registry-toml', origin: '/lib/out', message: /leads out of/ },
   ]);
-});
-
-t.test('a mounted Secret is followed through its swaps', async (t) => {
-  const dir = t.testdir({});
-  swapVolume(dir, { 'a.io.toml': toml('one') });
-  const changed: string[] = [];
-  const made = await createRegistryTomlSource({
-    dir,
-    ...manualRefresh,
-    debounceMs: 5,
-    onChange: () => changed.push('changed'),
-  });
-  t.teardown(() => made.close());
-  const user = async () => (await made.lookup('a.io/x'))[0]?.credential.username;
-  t.equal(await user(), 'one');
-  for (const name of ['two', 'three']) {
-    swapVolume(dir, { 'a.io.toml': toml(name) });
-    await until(async () => (await user()) === name, name);
-  }
-  t.ok(changed.length >= 2);
 });
