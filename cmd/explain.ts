@@ -9,8 +9,7 @@ import { createExplainer, isAdmitted, isLookedUp, type Explanation } from './exp
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObjects, readNamedObjects } from './explain/named-objects.ts';
 import { readNodeClasses, readPolicies } from './explain/policies.ts';
-import { createPodContext } from './lookups/pod-context.ts';
-import { lookupFlags, openPodFacts } from './lookups/pod-facts.ts';
+import { createPodContext, lookupFlags, openPodFacts } from './lookups/pod-facts.ts';
 import { openCluster, openOptionalCluster, type OptionalCluster } from './wiring/cluster.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped } from './program/context.ts';

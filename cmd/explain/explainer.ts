@@ -17,8 +17,7 @@ import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import type { Subject } from './input.ts';
-import type { PodContext } from '../lookups/pod-context.ts';
-import type { PodFacts } from '../lookups/pod-facts.ts';
+import type { PodContext, PodFacts } from '../lookups/pod-facts.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
 /** Each is a GET. A pod names one node, or a few. */

@@ -11,7 +11,7 @@ import { collectResources, type ObjectSource } from '../../src/policy/resources/
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
 import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import type { Input } from './input.ts';
-import type { PodContext } from '../lookups/pod-context.ts';
+import type { PodContext } from '../lookups/pod-facts.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { createNodeClasses } from '../../src/cluster/nodes.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
