@@ -25,19 +25,6 @@ const secrets = [
   'of-the-test',
 ];
 
-/**
- * Other variables that decide about colors: of users and of CI services (`tty.WriteStream.getColorDepth`).
- */
-const colorVariables = [
-  'NO_COLOR',
-  'FORCE_COLOR',
-  'NODE_DISABLE_COLORS',
-  'CI',
-  'TF_BUILD',
-  'TEAMCITY_VERSION',
-  'TMUX',
-];
-
 export interface Demo {
   readonly child: ChildProcess;
   /** The parent of its temporary directory. */
@@ -50,36 +37,11 @@ export interface Demo {
 
 /** Starts it. Its temporary files are in a directory of the test. */
 export function start(t: Test, args: string[] = [], more: Record<string, string> = {}): Demo {
-  return startProgram(t, process.execPath, [main, ...args], more);
-}
-
-/** The demo as a shell command. */
-export const demoCommand = `'${process.execPath}' '${main}'`;
-
-/**
- * Runs a command in a terminal (by `script` of util-linux), and returns its output. The terminal stays open
- * until the test has read the last line, because unread output may be lost when the program ends.
- */
-export async function inTerminal(
-  t: Test,
-  command: string,
-  more: Record<string, string> = {},
-): Promise<string> {
-  const ends = `echo "exit code $?, $(wc -c <"$TMPDIR/errors") bytes of errors"; read -r _`;
-  const all = `${command} 2>"$TMPDIR/errors"; ${ends}`;
-  const demo = startProgram(t, 'script', ['-qec', all, '/dev/null'], { TERM: 'xterm', ...more });
-  await demo.until(/^exit code \d/m);
-  demo.child.stdin?.end('\n');
-  await demo.ended;
-  return demo.text();
-}
-
-function startProgram(t: Test, program: string, args: string[], more: Record<string, string>): Demo {
   const tmp = t.testdir({});
-  // Without the NODE_OPTIONS that tap sets.
+  // Without what tap sets.
   const env: NodeJS.ProcessEnv = { ...process.env, ...compileCache };
-  for (const name of [...colorVariables, 'NODE_OPTIONS']) delete env[name];
-  const child = spawn(program, args, {
+  for (const name of ['FORCE_COLOR', 'NODE_OPTIONS']) delete env[name];
+  const child = spawn(process.execPath, [main, ...args], {
     env: { ...env, ...more, TMPDIR: tmp },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
