@@ -20,7 +20,7 @@ export const webhooksStep = 'webhook configuration';
 
 /**
  * Removes the webhook configuration; no pod gets a gate or a placement after that. If the settings name one,
- * all of it is ours. Otherwise our webhooks are recognized by name, and the others stay.
+ * all of it is ours. Otherwise our webhooks are recognized by name.
  */
 export async function removeWebhooks(run: CleanRun): Promise<void> {
   const { webhookConfiguration: named } = run.options.configuration;
@@ -31,39 +31,28 @@ export async function removeWebhooks(run: CleanRun): Promise<void> {
       await run.change(webhooksStep, what, (client, signal) => client.delete(path, { signal }), 'delete');
     return;
   }
-  for await (const found of run.list<WebhookConfiguration>(paths.mutatingWebhookConfigurations())) {
-    const { ours, others } = sorted(found);
-    if (ours.length === 0) continue;
-    const { name = '' } = found.metadata ?? {};
+  for await (const { metadata = {}, webhooks = [] } of run.list<WebhookConfiguration>(
+    paths.mutatingWebhookConfigurations(),
+  )) {
+    const { name = '', uid = '', resourceVersion = '' } = metadata;
+    const others = webhooks.filter((webhook) => !webhook.name.endsWith(ourDomain));
+    if (others.length === webhooks.length) continue;
     const what = `MutatingWebhookConfiguration ${name}`;
-    await removeOurs(run, name, others === 0 ? what : `our webhooks in ${what}`);
+    const path = paths.mutatingWebhookConfigurations(name);
+    const remove: Change = (client, signal) => client.delete(path, { signal, uid, resourceVersion });
+    if (others.length === 0) await run.change(webhooksStep, what, remove, 'delete');
+    else
+      run.tallies.fail(
+        webhooksStep,
+        what,
+        `has webhooks that are not ours; remove those that end with ${ourDomain}`,
+      );
   }
 }
 
 /** The right to delete it by name may come without the right to read it. */
 async function mayExist(run: CleanRun, path: string): Promise<boolean> {
   return (await run.read(path).catch(ifCode('forbidden', () => true))) !== undefined;
-}
-
-/** Deletes the whole object if it has no other webhooks by then. */
-async function removeOurs(run: CleanRun, name: string, what: string): Promise<void> {
-  const path = paths.mutatingWebhookConfigurations(name);
-  const remove: Change = async (client, signal) => {
-    const found = await client.get<WebhookConfiguration>(path, { signal });
-    const { uid = '', resourceVersion = '' } = found.metadata ?? {};
-    const { ours, others } = sorted(found);
-    if (ours.length === 0) return;
-    const operations = ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` }));
-    if (others === 0) await client.delete(path, { signal, uid, resourceVersion });
-    else await client.patch(path, guardedPatch(found, operations), { signal });
-  };
-  await run.change(webhooksStep, what, remove, 'delete');
-}
-
-/** Positions of our webhooks, last first, because a removal moves later ones; and the number of others. */
-function sorted({ webhooks = [] }: WebhookConfiguration) {
-  const ours = webhooks.flatMap(({ name }, index) => (name.endsWith(ourDomain) ? [index] : [])).reverse();
-  return { ours, others: webhooks.length - ours.length };
 }
 
 /**

@@ -31,19 +31,18 @@ t.test('our webhooks are removed from webhook configurations', async (t) => {
   t.equal(blind.complete, true, 'the right to delete is enough');
   t.equal(namesIn('named'), undefined);
 
-  t.equal(done(await clean())['webhook configuration'], 2);
-  t.equal(namesIn('all-ours'), undefined);
-  t.strictSame(namesIn('mixed'), ['x.other.example', 'arch.example.other']);
-  t.ok(namesIn('others'));
-  t.ok(namesIn('empty'));
-
-  put('all-ours', 'a.arch.example');
   store.fault(`DELETE ${configurations}/all-ours`, {
     times: 1,
     before: () => void put('all-ours', 'a.arch.example', 'x.other.example'),
   });
+  const why = 'has webhooks that are not ours; remove those that end with .arch.example';
+  const failures = stepIn(await clean(), 'webhook configuration')?.failures ?? [];
+  const reasons = failures.map(({ what, why: found }) => `${what.split(' ')[1]} ${found}`);
+  t.strictSame(reasons.sort(), [`all-ours ${why}`, `mixed ${why}`]);
+  store.remove(`${configurations}/mixed`);
+  put('all-ours', 'a.arch.example');
   like(t, stepIn(await clean(), 'webhook configuration'), { done: 1, failures: [] });
-  t.strictSame(namesIn('all-ours'), ['x.other.example'], 'a webhook that is added meanwhile stays');
+  for (const name of ['others', 'empty']) t.ok(namesIn(name));
 });
 
 for (const [step, label, ours, theirs] of [
