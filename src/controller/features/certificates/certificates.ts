@@ -16,7 +16,7 @@ import { createWritePause } from '../../write/write-pause.ts';
 import { timesOf, type Times } from '../../../certificates/clock-agreement.ts';
 import { gauge } from '../../../telemetry/metrics.ts';
 import { certificateNames, leafSpecs } from './leaves.ts';
-import { CertificateReconciler, certificatesIssued } from './reconcile.ts';
+import { certificatesIssued, createReconciler } from './reconcile.ts';
 import type { Found } from './rotation-plan.ts';
 
 /** Rechecks everything, whatever the watches report: the wall clock may have jumped. */
@@ -51,7 +51,7 @@ export const certificatesWith = (times?: Times): Feature => ({
     const configuration = leader.configuration();
     const showExpiry = createExpiry(leader);
     const pauseAfterWrite = createWritePause(clock);
-    const work = new CertificateReconciler(leader, times ?? timesOf(configuration.certificateTime));
+    const reconcile = createReconciler(leader, times ?? timesOf(configuration.certificateTime));
     // Not a cache: keys of Secrets are not kept in memory.
     const path = paths.secrets(namespace);
     const common = { client, path, log, clock, trim: () => true, onChange: () => enqueue(key) };
@@ -60,7 +60,7 @@ export const certificatesWith = (times?: Times): Feature => ({
     return {
       keys: () => [key],
       reconcile: async (_, stopping) => {
-        const { found, wrote, nextMs } = await work.reconcile();
+        const { found, wrote, nextMs } = await reconcile();
         showExpiry(found);
         if (wrote) await pauseAfterWrite(stopping);
         return { requeueAfterMs: Math.min(nextMs, intervalMs) };

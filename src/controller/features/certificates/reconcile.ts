@@ -49,63 +49,50 @@ const maxRounds = 12;
 const looksPerSettling = 4;
 const minPauseMs = 50;
 
-export class CertificateReconciler {
-  readonly #leader: LeaderContext;
-  readonly #times: Times;
-  /** As at the start: the watches are for these names. */
-  readonly #caSecret: string;
-  readonly #webhookConfiguration: string | undefined;
+export function createReconciler(leader: LeaderContext, times: Times) {
+  const { client, clock, configuration, log, metrics, serverNow, signal, webhooks } = leader;
+  // As at the start: the watches are for these names.
+  const { caSecret } = ownNames(configuration());
+  const { webhookConfiguration: name } = configuration();
   /** Since when each awaited condition is true without a break. Another newest authority is a break. */
-  readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
-
-  constructor(leader: LeaderContext, times: Times) {
-    this.#leader = leader;
-    this.#times = times;
-    const configuration = leader.configuration();
-    this.#caSecret = ownNames(configuration).caSecret;
-    this.#webhookConfiguration = configuration.webhookConfiguration;
-  }
+  const sinceWhen = new Map<string, { readonly authority: string; readonly at: number }>();
 
   /** @returns `nextMs`: when to look again, milliseconds from now. @throws KubeError */
-  async reconcile() {
+  async function reconcile() {
     let wrote = false;
     for (let count = 0; count < maxRounds; count += 1) {
-      const found = await this.#read();
+      const found = await read();
       try {
-        if (!(await this.#change(found))) return { found, wrote, nextMs: nextMsOf(found) };
+        if (!(await change(found))) return { found, wrote, nextMs: nextMsOf(found) };
       } catch (error) {
         if (!isOvertaken(error)) throw error;
       }
       wrote = true;
     }
     const message = 'another writer keeps changing the certificate Secrets; stop it';
-    throw new KubeError('conflict', this.#caSecret, message);
+    throw new KubeError('conflict', caSecret, message);
   }
 
-  async #read(): Promise<State> {
-    const { configuration, webhooks } = this.#leader;
+  async function read(): Promise<State> {
     const specs = leafSpecs(configuration(), webhookNamesOf(webhooks?.current() ?? []));
     // In this order, so that no leaf is newer than the authorities that it is compared with.
-    const ca = await readSecret(this.#leader, this.#caSecret);
+    const ca = await readSecret(leader, caSecret);
     const leaves: Leaf[] = [];
     for (const spec of specs) {
-      const secret = await readSecret(this.#leader, spec.secretName);
+      const secret = await readSecret(leader, spec.secretName);
       leaves.push({ ...spec, ...readLeaf(secret?.texts), resourceVersion: secret?.resourceVersion });
     }
     const authorities = readAuthorities(ca?.texts ?? {});
     const isAnnouncing = authorities.newest !== undefined && authorities.phase === 'announcing';
-    const caBundles = isAnnouncing ? await this.#caBundles() : [];
-    return { authorities, leaves, caBundles, ca, time: this.#timeNow() };
+    const caBundles = isAnnouncing ? await readBundles() : [];
+    return { authorities, leaves, caBundles, ca, time: timeNow() };
   }
 
-  #timeNow(): AgreedTime {
-    const { serverNow, clock } = this.#leader;
-    return agreedTimeOf(serverNow(), clock.now(), this.#times);
+  function timeNow(): AgreedTime {
+    return agreedTimeOf(serverNow(), clock.now(), times);
   }
 
-  async #caBundles(): Promise<Found['caBundles']> {
-    const { client, signal, log, configuration } = this.#leader;
-    const name = this.#webhookConfiguration;
+  async function readBundles(): Promise<Found['caBundles']> {
     if (name === undefined || configuration().certificates === 'serviceCa') return [];
     const path = paths.mutatingWebhookConfigurations(name);
     try {
@@ -119,38 +106,40 @@ export class CertificateReconciler {
   }
 
   /** Carries the plan out. @returns whether there was anything to do */
-  async #change(found: State): Promise<boolean> {
+  async function change(found: State): Promise<boolean> {
     const { authorities } = found;
-    const announcedMs = this.#observe('announced', isAnnounced(found), found);
-    const replacedMs = this.#observe('replaced', isReplaced(found), found);
-    const change = planAuthorities(found, announcedMs, replacedMs);
-    if (change) {
-      await this.#changeAuthorities(change, found);
+    const announcedMs = observe('announced', isAnnounced(found), found);
+    const replacedMs = observe('replaced', isReplaced(found), found);
+    const next = planAuthorities(found, announcedMs, replacedMs);
+    if (next) {
+      await changeAuthorities(next, found);
       return true;
     }
     if (authorities.newest === undefined) throw new TypeError('no authority and no plan to make one');
-    return await this.#changeLeaves(authorities, found);
+    return await changeLeaves(authorities, found);
   }
 
   /** @returns for how long it has been true, milliseconds; -1: it is not true */
-  #observe(what: string, isTrue: boolean, { authorities }: Found): number {
-    const now = this.#leader.clock.monotonic();
+  function observe(what: string, isTrue: boolean, { authorities }: Found): number {
     const authority = authorities.newest?.certificate.id;
-    const since = this.#since.get(what);
-    const at = since !== undefined && since.authority === authority ? since.at : now;
-    if (isTrue && authority !== undefined) this.#since.set(what, { authority, at });
-    else this.#since.delete(what);
-    return this.#since.has(what) ? now - at : -1;
+    if (!isTrue || authority === undefined) {
+      sinceWhen.delete(what);
+      return -1;
+    }
+    const now = clock.monotonic();
+    const since = sinceWhen.get(what);
+    const at = since?.authority === authority ? since.at : now;
+    sinceWhen.set(what, { authority, at });
+    return now - at;
   }
 
-  async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
-    const { log, metrics } = this.#leader;
+  async function changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
     const next: Authorities =
       change.kind === 'issue'
         ? { newest: await issueAuthority(validity(time, time.caMs)), ...change.keep }
         : change.next;
-    const secret = { name: this.#caSecret, type: 'Opaque' } as const;
-    await writeSecret(this.#leader, secret, ca?.resourceVersion, writeAuthorities(next));
+    const secret = { name: caSecret, type: 'Opaque' } as const;
+    await writeSecret(leader, secret, ca?.resourceVersion, writeAuthorities(next));
     if (change.kind === 'issue')
       metrics.counter(certificatesIssued, { certificate: 'ca', reason: change.reason }).inc();
     const fields = {
@@ -164,17 +153,17 @@ export class CertificateReconciler {
   }
 
   /** One Secret that cannot be written does not stop the others. */
-  async #changeLeaves(authorities: Authorities, { leaves, time }: State): Promise<boolean> {
+  async function changeLeaves(authorities: Authorities, { leaves, time }: State): Promise<boolean> {
     let worked = false;
     let failure: KubeError | undefined;
     for (const leaf of leaves) {
       const work = planLeaf(leaf, authorities, time);
       if (!work) continue;
       try {
-        await this.#changeLeaf(work, leaf, authorities);
+        await changeLeaf(work, leaf, authorities);
         worked = true;
       } catch (error) {
-        if (this.#leader.signal.aborted || !(error instanceof KubeError)) throw error;
+        if (signal.aborted || !(error instanceof KubeError)) throw error;
         if (isOvertaken(error)) worked = true;
         else failure ??= error;
       }
@@ -183,25 +172,26 @@ export class CertificateReconciler {
     return worked;
   }
 
-  async #changeLeaf(work: LeafWork, leaf: Leaf, authorities: Authorities): Promise<void> {
-    const { log, metrics } = this.#leader;
-    const { name, secretName, subject, resourceVersion } = leaf;
+  async function changeLeaf(work: LeafWork, leaf: Leaf, authorities: Authorities): Promise<void> {
+    const { name: certificate, secretName, resourceVersion } = leaf;
     const secret = { name: secretName, type: 'kubernetes.io/tls' } as const;
     const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
-    if (work.kind === 'bundle') {
-      await writeSecret(this.#leader, secret, resourceVersion, bundle);
-      log.info({ certificate: name }, 'the authorities beside a certificate were written');
-    } else if (subject !== undefined) {
-      const signer = (work.by === 'previous' ? authorities.previousSigner : undefined) ?? authorities.newest;
-      const life = validity(this.#timeNow(), this.#times.certificateMs, signer.certificate);
-      const { certificate, key } = await issueLeaf(signer, subject, life);
-      const texts = { 'tls.crt': certificate.pem, 'tls.key': reveal(key), ...bundle };
-      await writeSecret(this.#leader, secret, resourceVersion, texts);
-      metrics.counter(certificatesIssued, { certificate: name, reason: work.reason }).inc();
-      const expires = new Date(certificate.to).toISOString();
-      log.info({ certificate: name, reason: work.reason, expires }, 'a certificate was issued');
+    if (work === 'bundle') {
+      await writeSecret(leader, secret, resourceVersion, bundle);
+      log.info({ certificate }, 'the authorities beside a certificate were written');
+      return;
     }
+    const { reason, signer, subject } = work;
+    const life = validity(timeNow(), times.certificateMs, signer.certificate);
+    const issued = await issueLeaf(signer, subject, life);
+    const texts = { 'tls.crt': issued.certificate.pem, 'tls.key': reveal(issued.key), ...bundle };
+    await writeSecret(leader, secret, resourceVersion, texts);
+    metrics.counter(certificatesIssued, { certificate, reason }).inc();
+    const expires = new Date(issued.certificate.to).toISOString();
+    log.info({ certificate, reason, expires }, 'a certificate was issued');
   }
+
+  return reconcile;
 }
 
 function nextMsOf(found: Found): number {

@@ -24,6 +24,7 @@ import {
   isSpent,
   type AgreedTime,
 } from '../../../certificates/clock-agreement.ts';
+import type { Pair, Subject } from '../../../certificates/issue.ts';
 import { faultOf, type IssueReason, type Leaf } from './leaves.ts';
 import { distinct, isIssuedBy, sameCertificates, type Certificate } from '../../../certificates/pem.ts';
 
@@ -115,20 +116,16 @@ function adopted(leaves: readonly Leaf[], time: AgreedTime): Certificate[] {
 
 /** The next change of a leaf. `bundle`: only its `ca.crt` is wrong. */
 export type LeafWork =
-  | { readonly kind: 'issue'; readonly reason: IssueReason; readonly by: 'newest' | 'previous' }
-  | { readonly kind: 'bundle' };
+  { readonly reason: IssueReason; readonly signer: Pair; readonly subject: Subject } | 'bundle';
 
 export function planLeaf(leaf: Leaf, authorities: Authorities, time: AgreedTime): LeafWork | undefined {
-  const isAnnouncing = authorities.phase === 'announcing';
   const signer = signerOf(authorities, time);
-  const byPrevious = signer !== authorities.newest;
+  const { subject, texts, bundle } = leaf;
   const reason = faultOf(leaf, authorities, signer.certificate, time);
-  const mustWait = reason === 'due' && isAnnouncing && !byPrevious && !isUrgent(leaf, time);
-  if (reason !== undefined && !mustWait && leaf.subject !== undefined) {
-    return { kind: 'issue', reason, by: byPrevious ? 'previous' : 'newest' };
-  }
-  if (leaf.texts === undefined || sameCertificates(leaf.bundle, trusted(authorities))) return undefined;
-  return { kind: 'bundle' };
+  const isAnnouncing = authorities.phase === 'announcing' && signer === authorities.newest;
+  const mustWait = reason === 'due' && isAnnouncing && !isUrgent(leaf, time);
+  if (reason !== undefined && !mustWait && subject !== undefined) return { reason, signer, subject };
+  return texts === undefined || sameCertificates(bundle, trusted(authorities)) ? undefined : 'bundle';
 }
 
 /** Whether half of the time between its due time and its end is over. */

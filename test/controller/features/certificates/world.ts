@@ -9,7 +9,7 @@ import {
   readLeaf,
   type LeafName,
 } from '../../../../src/controller/features/certificates/leaves.ts';
-import { CertificateReconciler } from '../../../../src/controller/features/certificates/reconcile.ts';
+import { createReconciler } from '../../../../src/controller/features/certificates/reconcile.ts';
 import type { Times } from '../../../../src/certificates/clock-agreement.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import { parseWebhooks, type LiveWebhooks } from '../../../../src/controller/state/webhooks-file.ts';
@@ -134,8 +134,7 @@ export async function createWorld(t: Test) {
     leader: (options: LeaderOptions = {}) => {
       const { webhookConfiguration, certificates = 'builtin' } = options;
       const leads = context({ ...options, configuration: { webhookConfiguration, certificates } });
-      const work = new CertificateReconciler(leads, times);
-      return () => work.reconcile();
+      return createReconciler(leads, times);
     },
     context,
     issued: (): readonly string[] => {
