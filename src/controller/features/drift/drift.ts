@@ -43,8 +43,8 @@ export const drift: Feature = {
   leftovers: { objects: (configuration) => [{ kind: 'ConfigMap', name: ownNames(configuration).drift }] },
   // Not before the caches are complete: without pods, all notes would be removed.
   start: (leader) => {
-    const monitor = new DriftMonitor(leader);
-    return { keys: () => ['all'], reconcile: () => monitor.reconcile() };
+    const reconcile = createDriftMonitor(leader);
+    return { keys: () => ['all'], reconcile };
   },
 };
 
@@ -55,116 +55,105 @@ interface TagState {
   readonly refusals: number;
 }
 
-export class DriftMonitor {
-  readonly #leader: LeaderContext;
-  /** Of the ConfigMap. */
-  readonly #notes: string;
-  readonly #reports: ReturnType<typeof createReports>;
-  readonly #parse = createReferenceCache();
-  /** By tag of running pods, as the two below. `undefined`: the last leader's notes were not read. */
-  #drifted: Map<string, DriftedTag> | undefined;
-  readonly #states = new Map<string, TagState>();
+/** @returns checks the tags that are due; throws KubeError */
+export function createDriftMonitor(leader: LeaderContext) {
+  const { cache, caches, clock, configuration, log, serverNow } = leader;
+  const configMap = ownNames(configuration()).drift;
+  const reports = createReports(leader);
+  const parse = createReferenceCache();
+  /** By tag of running pods, as `states`. */
+  const drifted = new Map<string, DriftedTag>();
+  let hasNotes = false;
+  const states = new Map<string, TagState>();
   /** Server time of the last round, milliseconds. The last leader did the checks before. */
-  #lookedAt: number;
+  let lookedAt = serverNow();
 
-  constructor(leader: LeaderContext) {
-    this.#leader = leader;
-    this.#notes = ownNames(leader.configuration()).drift;
-    this.#reports = createReports(leader);
-    this.#lookedAt = leader.serverNow();
-  }
-
-  /** @throws KubeError */
-  async reconcile(): Promise<ReconcileResult> {
-    const { caches, configuration } = this.#leader;
+  async function reconcile(): Promise<ReconcileResult> {
     const { driftInterval: intervalMs } = configuration();
-    const drifted = (this.#drifted ??= await this.#getNotes());
+    if (!hasNotes) await takeNotes();
     const tags =
-      intervalMs === 0
-        ? new Map<string, RunningTag>()
-        : runningTags(caches.runningPods.values(), this.#parse);
-    this.#forget(tags);
+      intervalMs === 0 ? new Map<string, RunningTag>() : runningTags(caches.runningPods.values(), parse);
+    forget(tags);
     const chosen = fairShare([...tags.values()], maxTags, namespacesOf);
-    await this.#checkAll(this.#due(chosen, intervalMs));
-    this.#reports.show(drifted.values(), { checked: chosen.length, leftOut: tags.size - chosen.length });
+    await checkAll(due(chosen, intervalMs));
+    reports.show(drifted.values(), { checked: chosen.length, leftOut: tags.size - chosen.length });
     const wanted = notesOf([...drifted.values()], (image) => namespacesOf(tags.get(image) ?? { uses: [] }));
-    await changeNotes(this.#leader, this.#notes, () => [wanted, undefined]);
+    await changeNotes(leader, configMap, () => [wanted, undefined]);
     const { mostMs, leastMs, perInterval } = round;
     const pauseMs = intervalMs === 0 ? mostMs : intervalMs / perInterval;
     return { requeueAfterMs: Math.min(mostMs, Math.max(leastMs, pauseMs)) };
   }
 
-  async #getNotes(): Promise<Map<string, DriftedTag>> {
-    const known = parseDrifted((await getNotes(this.#leader, this.#notes))?.data);
-    // This replica did not follow them while another one led.
-    this.#leader.cache.forget(known);
-    return new Map(known.map((tag) => [tag.image, tag]));
+  /** Those of the last leader. This replica did not follow them while that one led. */
+  async function takeNotes(): Promise<void> {
+    const known = parseDrifted((await getNotes(leader, configMap))?.data);
+    cache.forget(known);
+    for (const tag of known) drifted.set(tag.image, tag);
+    hasNotes = true;
   }
 
-  #due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
-    const now = this.#leader.serverNow();
-    const after = Math.min(this.#lookedAt, now);
-    this.#lookedAt = now;
+  function due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
+    const now = serverNow();
+    const after = Math.min(lookedAt, now);
+    lookedAt = now;
     return tags.filter(({ image }) => {
-      const { nextAt = Infinity, refusals = 0 } = this.#states.get(image) ?? {};
+      const { nextAt = Infinity, refusals = 0 } = states.get(image) ?? {};
       // It is earlier if the interval is shorter now, or the clock was set back.
       const dueAt = Math.min(nextAt, nextCheckAt(image, intervalMs, after));
-      this.#states.set(image, { nextAt: dueAt, refusals });
+      states.set(image, { nextAt: dueAt, refusals });
       return dueAt <= now;
     });
   }
 
-  async #checkAll(due: readonly RunningTag[]): Promise<void> {
-    const { clock } = this.#leader;
+  async function checkAll(tags: readonly RunningTag[]): Promise<void> {
     const until = clock.monotonic() + checksMs;
-    await concurrently(inTurn(due, namespacesOf), concurrentChecks, async (tag) => {
-      if (clock.monotonic() < until) await this.#check(tag);
+    await concurrently(inTurn(tags, namespacesOf), concurrentChecks, async (tag) => {
+      if (clock.monotonic() < until) await check(tag);
     });
   }
 
-  async #check(tag: RunningTag): Promise<void> {
-    const leader = this.#leader;
-    const known = this.#drifted?.get(tag.image);
-    const { refusals = 0 } = this.#states.get(tag.image) ?? {};
+  async function check(tag: RunningTag): Promise<void> {
+    const known = drifted.get(tag.image);
+    const { refusals = 0 } = states.get(tag.image) ?? {};
     const checked = await checkTag({ leader, tag, use: useFor(tag, refusals), known });
-    this.#reports.checked(resultOf(checked));
+    reports.checked(resultOf(checked));
     const isRefused =
       checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
-    const { configuration, serverNow } = leader;
-    this.#states.set(tag.image, {
+    states.set(tag.image, {
       nextAt: nextCheckAt(tag.image, configuration().driftInterval, serverNow()),
       refusals: isRefused ? refusals + 1 : refusals,
     });
-    if (checked.kind === 'known') await this.#note(tag, checked, known);
+    if (checked.kind === 'known') await note(tag, checked, known);
   }
 
-  async #note(
+  async function note(
     tag: RunningTag,
     { digest, change, pulled }: CheckResult & { kind: 'known' },
     known: DriftedTag | undefined,
   ): Promise<void> {
-    if (change === undefined) return void this.#drifted?.delete(tag.image);
+    if (change === undefined) return void drifted.delete(tag.image);
     const { lost, gained } = change;
-    const since = known?.digest === digest ? known.since : this.#leader.serverNow();
-    const drifted = { image: tag.image, digest, lost, gained, since };
-    this.#drifted?.set(tag.image, drifted);
-    if (lost.length > 0) await this.#reports.lost(tag, drifted, pulled);
+    const since = known?.digest === digest ? known.since : serverNow();
+    const found = { image: tag.image, digest, lost, gained, since };
+    drifted.set(tag.image, found);
+    if (lost.length > 0) await reports.lost(tag, found, pulled);
     else if (known?.digest !== digest)
-      this.#leader.log.info({ image: tag.image, gained }, 'a tag of running pods gained platforms');
+      log.info({ image: tag.image, gained }, 'a tag of running pods gained platforms');
   }
 
   /** Forgets tags that no pod uses, and drift that ended because all pods run what the tag names. */
-  #forget(tags: ReadonlyMap<string, RunningTag>): void {
-    for (const image of this.#states.keys()) if (!tags.has(image)) this.#states.delete(image);
-    const { nodes } = this.#leader.caches;
-    for (const [image, { digest }] of this.#drifted ?? []) {
+  function forget(tags: ReadonlyMap<string, RunningTag>): void {
+    for (const image of states.keys()) if (!tags.has(image)) states.delete(image);
+    for (const [image, { digest }] of drifted) {
       const tag = tags.get(image);
-      const running = tag && [...runningDigests(tag, nodes).keys()];
+      const running = tag && [...runningDigests(tag, caches.nodes).keys()];
       const hasEnded =
         running === undefined || (running.length > 0 && running.every((each) => each === digest));
-      if (hasEnded) this.#drifted?.delete(image);
+      if (hasEnded) drifted.delete(image);
     }
   }
+
+  return reconcile;
 }
 
 /**

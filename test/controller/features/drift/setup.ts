@@ -2,7 +2,7 @@
 import type { Test } from 'tap';
 import { createNodeClasses } from '../../../../src/cluster/nodes.ts';
 import type { PullSecrets } from '../../../../src/cluster/pull-secrets.ts';
-import { DriftMonitor } from '../../../../src/controller/features/drift/drift.ts';
+import { createDriftMonitor } from '../../../../src/controller/features/drift/drift.ts';
 import { FactsCache } from '../../../../src/images/cache/cache.ts';
 import type { ImageFactsSource } from '../../../../src/images/facts/facts.ts';
 import { createRegistrySource } from '../../../../src/images/sources/registry-source.ts';
@@ -70,7 +70,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
   let test: Awaited<ReturnType<typeof startLeader>> | undefined;
   const fleet: ImageFactsSource = { lookup: (request, lookup) => agent.get(request, lookup) };
   let cache = caching(fleet);
-  let monitor: DriftMonitor | undefined;
+  let monitor: ReturnType<typeof createDriftMonitor> | undefined;
   const settings = { pullSecrets: options.pullSecrets, configuration: options.configuration };
 
   /** Starts the next leader, in a new process unless it `keeps` the cache. */
@@ -87,7 +87,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       configuration: settings.configuration,
     });
     const nodeClasses = createNodeClasses(test.leader.caches.nodes);
-    monitor = new DriftMonitor({ ...test.leader, nodeClasses });
+    monitor = createDriftMonitor({ ...test.leader, nodeClasses });
   }
   await lead({ keeps: true });
   const current = () => {
@@ -125,10 +125,10 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       await current().test.settled();
       for (let left = ms; left > 0; left -= roundMs) {
         await clock.jump(roundMs);
-        await current().monitor.reconcile();
+        await current().monitor();
       }
     },
-    reconcile: () => current().monitor.reconcile(),
+    reconcile: () => current().monitor(),
     /** Requests for manifests, by method. */
     counts: () => ({
       head: registry.counts()['HEAD manifests'] ?? 0,
