@@ -173,20 +173,6 @@ t.test(
   },
 );
 
-t.test('pods that were there before the rollout count too', async (t) => {
-  const world = await startWorld(t, { steps: ['10%', '50%'] });
-  pods(world, 18, 0);
-  for (const name of ['before-0', 'before-1']) world.pod(name, { node: 'arm-1', ready: false, age: 60 });
-  await world.reconcile();
-  await world.clock.advance(60_000);
-  const blocked = /^0 of 2 moved pods are ready, but this step needs \d: before-0 is not ready$/;
-  like(t, await world.reconcile(), {
-    phase: 'Progressing',
-    step: 0,
-    workloads: [{ pods: 20, moved: 2, ready: 0, wanted: 2, blocked }],
-  });
-});
-
 t.test('the status says why running pods are not moved', async (t) => {
   const world = await startWorld(t, { steps: ['50%'], rebalance: true });
   const { store } = world;
@@ -560,31 +546,6 @@ t.test('beyond 100 rollouts in a namespace, only the oldest are reconciled', asy
   world.store.remove(older[0] ?? '');
   await world.store.until(() => world.leader.caches.rollouts.size === 100, 'the cache of rollouts');
   like(t, await world.reconcile(), { newPods: 'Choose', pods: 4 });
-});
-
-t.test('an event of a pod does not scan rollouts and pods of all namespaces', async (t) => {
-  const world = await startWorld(t);
-  const { rollouts, runningPods, waitingPods } = world.leader.caches;
-  pods(world, 4, 0);
-  await world.settled();
-  const running = lead(rolloutsFeature, world.leader);
-  t.teardown(async () => {
-    world.depose();
-    await running;
-  });
-  await world.store.until(() => world.status()?.pods === 4, 'the first reconcile');
-  const scans = [
-    t.capture(rollouts, 'values', rollouts.values.bind(rollouts)),
-    t.capture(runningPods, 'values', runningPods.values.bind(runningPods)),
-    t.capture(waitingPods, 'values', waitingPods.values.bind(waitingPods)),
-  ];
-  pods(world, 5, 0);
-  await world.settled();
-  while (world.status()?.pods !== 5) {
-    await world.clock.advance(1000);
-    await world.settled();
-  }
-  for (const each of scans) for (const { args } of each()) t.strictSame(args, ['shop']);
 });
 
 t.test('a hundred rollouts of a namespace share one count of its pods', async (t) => {

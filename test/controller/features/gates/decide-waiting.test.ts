@@ -1,0 +1,201 @@
+/** What a decision of a waiting pod needs: everything that its policy depends on, nodes that can pull, and rollouts. */
+import t from 'tap';
+import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
+import type { CredentialGroup } from '../../../../src/fleet/agents.ts';
+import type { Fleet } from '../../../../src/fleet/fleet.ts';
+import { classify } from '../../../../src/nodes/classify.ts';
+import { groupByClass } from '../../../../src/nodes/node-classes.ts';
+import type { ChosenSide } from '../../../../src/placement/decision.ts';
+import { uncheckedRecord } from '../../../../src/placement/record/read.ts';
+import { createPolicies, policyFor } from '../../../../src/policy/effective/policies.ts';
+import { collectResources } from '../../../../src/policy/resources/collection.ts';
+import { rollout } from '../../../policy/resources/objects.ts';
+import { createSource } from '../../../policy/resources/source.ts';
+import { isIn, notIn, termOf } from '../../../support/placement-input.ts';
+import { controllerRef } from '../../objects.ts';
+import { archIn, gated, startGates, termsOf } from './support.ts';
+
+const known = { arm: 'arm64', both: 'amd64 arm64' };
+
+type Lists = 'namespaces' | 'clusterConfigs' | 'podConfigs' | 'nodes';
+
+/** A leader with one cache that is not listed until `list` is called. */
+function late(cache: Lists) {
+  const first = Promise.withResolvers<void>();
+  let listed = false;
+  return {
+    list: () => {
+      listed = true;
+      first.resolve();
+    },
+    change: (leader: LeaderContext): LeaderContext => {
+      const full = leader.caches[cache];
+      const empty = {
+        onEach: full.onEach.bind(full),
+        onChange: full.onChange.bind(full),
+        ready: () => first.promise,
+        get: (namespace: string, name: string) => (listed ? full.get(namespace, name) : undefined),
+        values: () => (listed ? full.values() : []),
+      };
+      return { ...leader, caches: { ...leader.caches, [cache]: empty } };
+    },
+  };
+}
+
+t.test('a pod older than the leader is decided once its policy is known', async (t) => {
+  for (const cache of ['namespaces', 'clusterConfigs', 'podConfigs', 'nodes'] as const) {
+    const lists = late(cache);
+    const gates = await startGates(t, [gated('web', ['arm'])], { known, change: lists.change });
+    await gates.pass(9_000);
+    t.equal(gates.isGated('web'), true, cache);
+    lists.list();
+    await gates.opened(1);
+    t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')], cache);
+  }
+});
+
+t.test('a cache that can never be listed delays pods for a bounded time', async (t) => {
+  const gates = await startGates(t, [gated('web', ['arm'])], { known, change: late('podConfigs').change });
+  await gates.pass(10_500);
+  await gates.opened(1);
+  t.ok(gates.lines.some((line) => line.includes('deciding gated pods without them')));
+});
+
+t.test('facts of images that the pod no longer has do not decide it', async (t) => {
+  const gates = await startGates(t, [gated('web', ['old'])], {
+    configuration: { fallbackArchitecture: 'amd64', maxGateDuration: 20_000 },
+    change: (leader) => ({ ...leader, policies: { policyOf: () => policyFor(leader.configuration()) } }),
+  });
+  await gates.store.until(() => gates.lookups.length === 1);
+  gates.store.put('/api/v1/namespaces/shop/pods/web', gated('web', ['new']));
+  await gates.store.until(() => gates.lookups.length === 2);
+  gates.known = { old: 'amd64' };
+  gates.answer('old');
+  await gates.pass(1000);
+  t.equal(gates.isGated('web'), true);
+  t.equal(gates.lookups.length, 2, 'the lookup of the new image is still open, and not repeated');
+  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 1);
+  gates.known = { new: 'arm64' };
+  gates.answer();
+  await gates.opened(1);
+  t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')]);
+});
+
+function group(name: string): CredentialGroup {
+  return { fingerprint: name, nodes: [`${name}-0`], architectures: ['arm64'] };
+}
+
+t.test('nodes that cannot pull are excluded only if the policy requires it', async (t) => {
+  const repositories: string[] = [];
+  const fleet: Pick<Fleet, 'pullable'> = {
+    pullable: ({ reference }) => {
+      repositories.push(reference.repository);
+      return Promise.resolve({ able: [group('yes')], unable: [group('no')] });
+    },
+  };
+  for (const requirePullableNodes of [true, false]) {
+    const gates = await startGates(t, [gated('web', ['arm'])], {
+      known: { arm: 'arm64' },
+      configuration: { requirePullableNodes },
+      change: (leader) => ({ ...leader, fleet: fleet as Fleet }),
+    });
+    await gates.opened(1);
+    const [term] = termsOf(gates.pod('web')) ?? [];
+    const excluded = requirePullableNodes ? [notIn('kubernetes.io/hostname', 'no-0')] : [];
+    t.strictSame(term?.matchExpressions?.slice(1), excluded);
+  }
+  t.equal(repositories.length, 1, 'without the setting, the fleet is not queried');
+});
+
+t.test('agents that never respond delay expired pods by a second at most', async (t) => {
+  const fleet: Pick<Fleet, 'pullable'> = {
+    pullable: (_, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', () => resolve({ able: [], unable: [] }));
+      }),
+  };
+  const pods = Array.from({ length: 60 }, (_, index) => gated(`late-${index}`, ['arm']));
+  const gates = await startGates(t, pods, {
+    known: { arm: 'arm64' },
+    configuration: { requirePullableNodes: true, maxGateDuration: 0 },
+    change: (leader) => ({ ...leader, fleet: fleet as Fleet }),
+  });
+  await gates.pass(1000);
+  await gates.opened(pods.length);
+  t.strictSame(termsOf(gates.pod('late-59')), [archIn('arm64')]);
+});
+
+t.test('nodes whose runtime refuses an image are excluded when the gate is removed', async (t) => {
+  const node = (name: string, containerRuntimeVersion: string): object => ({
+    metadata: { name, labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': 'amd64' } },
+    status: { nodeInfo: { architecture: 'amd64', operatingSystem: 'linux', containerRuntimeVersion } },
+  });
+  const nodes = [node('old', 'containerd://1.7.24'), node('crio', 'cri-o://1.34.1')];
+  const classified = nodes.flatMap((each) => classify(each) ?? []);
+  const gates = await startGates(t, [gated('web', ['x86'])], {
+    known: { x86: '386' },
+    change: (leader) => ({ ...leader, nodeClasses: () => groupByClass(classified, new Map()) }),
+  });
+  await gates.opened(1);
+  const requirements = [isIn('kubernetes.io/arch', '386', 'amd64'), notIn('kubernetes.io/hostname', 'crio')];
+  t.strictSame(termsOf(gates.pod('web')), [termOf(...requirements)]);
+});
+
+const ownerReferences = [controllerRef('ReplicaSet', 'web-1')];
+const pod = (name: string, image: string) =>
+  gated(name, [image], {}, { ownerReferences, labels: { 'pod-template-hash': '1' } });
+
+/** @param sides by name of the pod */
+function withRollout(sides: Readonly<Record<string, ChosenSide>>, newPods = 'Choose') {
+  const chosen: string[] = [];
+  const rollouts = createSource({ ...rollout({ architecture: 'arm64' }), status: { newPods } } as object);
+  const change: NonNullable<Parameters<typeof startGates>[2]>['change'] = (leader) => ({
+    ...leader,
+    policies: createPolicies({
+      configuration: leader.configuration,
+      controllerLeads: () => true,
+      resources: collectResources({ rollouts }),
+    }),
+    rollouts: {
+      choose: ({ metadata }) => {
+        chosen.push(metadata?.name ?? '');
+        return Promise.resolve(sides[metadata?.name ?? ''] ?? 'Other');
+      },
+    },
+  });
+  return { change, chosen };
+}
+
+t.test('each pod goes to the architecture that the leader chose', async (t) => {
+  const { change, chosen } = withRollout({ a: 'Target', b: 'Other' });
+  const known = { both: 'amd64 arm64', amd: 'amd64' };
+  const all = [pod('a', 'both'), pod('b', 'both'), pod('c', 'amd')];
+  const gates = await startGates(t, all, { known, change });
+  await gates.opened(3);
+  t.strictSame(termsOf(gates.pod('a')), [archIn('arm64')]);
+  t.strictSame(uncheckedRecord(gates.pod('a')).rollout, { name: 'web', side: 'Target' });
+  t.strictSame(termsOf(gates.pod('b')), [archIn('amd64')]);
+  t.strictSame(uncheckedRecord(gates.pod('b')).rollout, { name: 'web', side: 'Other' });
+  t.strictSame(termsOf(gates.pod('c')), [archIn('amd64')]);
+  t.equal(uncheckedRecord(gates.pod('c')).rollout, undefined, 'its image lacks the architecture');
+  t.strictSame(chosen.toSorted(), ['a', 'b']);
+  // A placed pod only waits for the scheduler, so no event reports a missing architecture.
+  await gates.pass(5000);
+  t.strictSame(gates.events, []);
+});
+
+t.test('an unknown image delays the choice; at the time limit there is none', async (t) => {
+  const { change, chosen } = withRollout({ a: 'Target', b: 'Target' });
+  const configuration = { maxGateDuration: 10_000 };
+  const gates = await startGates(t, [pod('a', 'later'), pod('b', 'never')], { change, configuration });
+  await gates.pass(2000);
+  t.strictSame(chosen, []);
+  gates.known = { later: 'amd64 arm64' };
+  gates.answer('later');
+  await gates.opened(1);
+  t.strictSame(termsOf(gates.pod('a')), [archIn('arm64')]);
+  await gates.pass(20_000);
+  await gates.opened(2);
+  t.equal(gates.isGated('b'), false);
+  t.strictSame(chosen, ['a']);
+});
