@@ -1,6 +1,7 @@
 /**
  * Taints (off by default): nodes of `taintArchitectures` get `<taintKey>=<architecture>:NoSchedule`. The
- * webhook gives new pods their tolerations. This feature changes running clusters. For each architecture:
+ * webhook gives new pods their tolerations. This feature changes running clusters. One key, `nodes`, compares
+ * all nodes and pods; each pod that lacks a toleration is another key. For each architecture:
  *
  * 1. `tolerate-pods.ts`: pods on its nodes get the toleration. Pods of DaemonSets and static pods need none.
  * 2. `blockers.ts`: DaemonSets and pods that would lose a node block the taint; `events.ts` reports them.
@@ -16,7 +17,7 @@ import { changeEach, changeObject } from '../../../kube/api/change.ts';
 import type { Node, Taint } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { Feature, LeaderContext } from '../../lead/feature.ts';
+import type { Enqueue, Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
@@ -37,20 +38,18 @@ import {
   type ArchitecturePlan,
   type NodesPlan,
 } from './plan.ts';
-import { Refusals, toleratePods } from './tolerate-pods.ts';
+import { Refusals, tolerate } from './tolerate-pods.ts';
 
 /** Pods and the configuration are compared this often; nodes also when they change. */
 const intervalMs = 10_000;
-/** Per architecture. Beyond it, each run still tries one more pod, so the others do not wait forever. */
-const maxRefused = 20;
+/** Few, so that gates, which share the limiter, come first. */
+const workers = 6;
 
 export const taints: Feature = {
   name: 'taints',
   metrics: taintMetrics,
   inRounds: true,
-  // Two keys: thousands of pods take minutes, and a new node must not wait for them.
-  workers: 2,
-  resyncMs: intervalMs,
+  workers,
   leftovers: {
     nodes: {
       step: 'taints',
@@ -62,70 +61,84 @@ export const taints: Feature = {
     },
   },
   start: (leader, enqueue) => {
-    const work = new TaintReconciler(leader);
     leader.caches.nodes.onEach(({ previous, object }) => {
       if (nodeMatters(previous, object)) enqueue('nodes');
     });
-    return {
-      keys: () => ['nodes', 'pods'],
-      reconcile: (key) => (key === 'nodes' ? work.reconcileNodes() : work.reconcilePods()),
-    };
+    return new Taints(leader, enqueue);
   },
 };
 
-/** Each method throws KubeError if the rest has to be tried again. */
-export class TaintReconciler {
+export class Taints implements Work {
   readonly #leader: LeaderContext;
+  readonly #enqueue: Enqueue;
   readonly #gauges: TaintGauges;
   readonly #recordEvents: ReturnType<typeof createTaintEvents>;
-  readonly #refusals: Refusals;
-  #isSkipped: (pod: RunningPod) => boolean = () => true;
-  #podsWaiting = new Map<string, number>();
+  readonly #refusals = new Refusals();
   #keys: { readonly of: string; readonly keys: readonly string[] } | undefined;
 
-  constructor(leader: LeaderContext) {
+  constructor(leader: LeaderContext, enqueue: Enqueue) {
     this.#leader = leader;
+    this.#enqueue = enqueue;
     this.#gauges = taintGauges(leader.metrics);
     this.#recordEvents = createTaintEvents(leader);
-    this.#refusals = new Refusals(leader.clock);
   }
 
-  /** Work without pods: taints that are no longer wanted, and new nodes of established architectures. */
-  async reconcileNodes(): Promise<void> {
+  keys(): readonly string[] {
+    return ['nodes'];
+  }
+
+  async reconcile(key: string): Promise<ReconcileResult> {
+    if (key !== 'nodes') return await this.#tolerate(key);
+    await this.#compare();
+    return { requeueAfterMs: intervalMs };
+  }
+
+  async #compare(): Promise<void> {
     const { caches, configuration } = this.#leader;
     const settings = configuration();
     const plan = planNodes(caches.nodes.values(), settings, await this.#keysOf(settings));
+    const nodes = plan.architectures.reduce((sum, each) => sum + each.nodes.size, 0);
     const waiting = plan.architectures.reduce((sum, each) => sum + each.waiting.length, 0);
     this.#gauges.waiting.set(waiting);
-    this.#gauges.tainted.set(plan.architectures.reduce((sum, each) => sum + each.nodes.size, 0) - waiting);
+    this.#gauges.tainted.set(nodes - waiting);
     this.#logRemoved(await this.#changeNodes(plan.clear, settings));
+    // New nodes do not wait for pods.
     for (const each of plan.architectures) if (each.established) await this.#taint(each, settings);
-  }
-
-  async reconcilePods(): Promise<void> {
-    const { caches, configuration } = this.#leader;
-    const settings = configuration();
-    const plan = planNodes(caches.nodes.values(), settings, await this.#keysOf(settings));
-    const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
-    this.#isSkipped = skippedPods(this.#leader);
-    this.#showPodsWaiting([...this.#podsWaiting].filter(([architecture]) => chosen.has(architecture)));
+    const isSkipped = skippedPods(this.#leader);
     const blockers: Blocker[] = [];
     const refused: RefusedPod[] = [];
+    const allMissing: Pick<RefusedPod, 'pod' | 'taint'>[] = [];
     for (const each of plan.architectures) {
-      const refusedHere = await this.#tolerateAll(each);
+      const missing = this.#podsWithoutToleration(each, isSkipped);
+      allMissing.push(...missing.map((pod) => ({ pod, taint: each.taint })));
+      const refusedHere = this.#refusals.of(missing, each);
+      refused.push(...refusedHere);
+      const known = new Set(refusedHere.map(({ pod }) => pod));
+      for (const pod of missing) if (!known.has(pod)) this.#enqueue(`${pod.namespace}/${pod.name}`);
+      if (each.established || each.waiting.length === 0) continue;
+      const found = [...refusedHere, ...(await this.#blockersOf(each, plan, isSkipped))];
       // That took a while, and the settings may have changed.
       if (configuration() !== settings) return;
-      refused.push(...refusedHere);
-      if (each.established || each.waiting.length === 0) continue;
-      const found = [...refusedHere, ...(await this.#blockersOf(each, plan))];
       blockers.push(...found);
-      if (found.length === 0) await this.#taint(each, settings);
-      else await this.#removeOutdated(each, settings);
+      if (found.length > 0) await this.#removeOutdated(each, settings);
+      else if (missing.length === 0) await this.#taint(each, settings);
     }
-    this.#refusals.keep(refused);
+    this.#gauges.podsWaiting.set(allMissing.length);
+    this.#refusals.keep(allMissing);
     // A refused pod is reported even if the nodes have their taint already.
     this.#recordEvents([...refused, ...blockers.filter(({ reason }) => reason !== 'pods')]);
     this.#gauges.showBlockers(blockers, ({ reason }) => [{ reason }]);
+  }
+
+  /** Gives a pod the toleration of its node's taint. @throws KubeError if it is not about the pod */
+  async #tolerate(key: string): Promise<ReconcileResult> {
+    const { caches, configuration } = this.#leader;
+    const [namespace = '', name = ''] = key.split('/');
+    const pod = caches.runningPods.get(namespace, name);
+    const node = pod && caches.nodes.get('', pod.node);
+    const taint = node && wantedTaint(node, configuration());
+    if (!pod || !taint || !isOrdinary(pod) || skippedPods(this.#leader)(pod)) return undefined;
+    return await tolerate(pod, taint, this.#refusals, this.#leader);
   }
 
   /** Read once for each change of the settings: only the leader writes them. */
@@ -137,11 +150,6 @@ export class TaintReconciler {
       this.#keys = { of, keys: await knownKeys(client, path, settings, signal) };
     }
     return this.#keys.keys;
-  }
-
-  #showPodsWaiting(counts: Iterable<readonly [string, number]>): void {
-    this.#podsWaiting = new Map(counts);
-    this.#gauges.podsWaiting.set([...this.#podsWaiting.values()].reduce((sum, count) => sum + count, 0));
   }
 
   async #taint({ architecture, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
@@ -178,46 +186,26 @@ export class TaintReconciler {
     return await changeEach(nodes, change, signal);
   }
 
-  async #tolerateAll(plan: ArchitecturePlan): Promise<readonly RefusedPod[]> {
-    const { architecture, taint } = plan;
-    const { client, signal, log } = this.#leader;
-    const established = plan.established || plan.waiting.length === 0;
-    const missing = this.#podsWithoutToleration(plan);
-    let left = missing.length;
-    this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
-    const due = missing.filter((pod) => !this.#refusals.isBackedOff(pod, taint));
-    if (due.length > 0)
-      log.info({ architecture, pods: due.length }, 'running pods get the toleration of the taint');
-    const done = new Set<string>();
-    await toleratePods(due, taint, this.#refusals, {
-      client,
-      signal,
-      maxRefused: Math.max(1, maxRefused - (missing.length - due.length)),
-      done: (pod) => {
-        done.add(pod.uid);
-        left -= 1;
-        this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
-      },
-    });
-    return missing.flatMap((pod): RefusedPod[] => {
-      const why = done.has(pod.uid) ? undefined : this.#refusals.why(pod, taint);
-      return why === undefined ? [] : [{ reason: 'pods', taint, pod, why, established }];
-    });
-  }
-
-  #podsWithoutToleration({ nodes, taint }: ArchitecturePlan): readonly RunningPod[] {
+  #podsWithoutToleration(
+    { nodes, taint }: ArchitecturePlan,
+    isSkipped: (pod: RunningPod) => boolean,
+  ): readonly RunningPod[] {
     return [...this.#leader.caches.runningPods.values()].filter(
       (pod) =>
-        nodes.has(pod.node) && !tolerates(pod.tolerations, taint) && isOrdinary(pod) && !this.#isSkipped(pod),
+        nodes.has(pod.node) && !tolerates(pod.tolerations, taint) && isOrdinary(pod) && !isSkipped(pod),
     );
   }
 
-  async #blockersOf(plan: ArchitecturePlan, all: NodesPlan): Promise<readonly Blocker[]> {
+  async #blockersOf(
+    plan: ArchitecturePlan,
+    all: NodesPlan,
+    isSkipped: (pod: RunningPod) => boolean,
+  ): Promise<readonly Blocker[]> {
     const { taint } = plan;
     const daemonSets = await blockingDaemonSets(plan, this.#leader);
     const tainted = new Set(all.architectures.flatMap(({ nodes }) => [...nodes.keys()]));
     const others = [...this.#leader.caches.nodes.values()].filter(({ name }) => !tainted.has(name));
-    const stranded = await strandedPods(plan, others, this.#isSkipped, this.#leader);
+    const stranded = await strandedPods(plan, others, isSkipped, this.#leader);
     return [
       ...daemonSets.map((daemonSet) => ({ reason: 'daemonsets' as const, taint, daemonSet })),
       ...stranded.map((pod) => ({ reason: 'no-other-node' as const, taint, pod })),

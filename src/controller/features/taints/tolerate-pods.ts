@@ -6,60 +6,45 @@
  * one atomic list to every kind of patch but a JSON patch.
  */
 import { backOffMs } from '../../../async/back-off.ts';
-import type { Clock } from '../../../async/clock.ts';
-import { concurrently } from '../../../async/concurrently.ts';
 import { changeObject, guardedPatch } from '../../../kube/api/change.ts';
 import type { Patch } from '../../../kube/api/client.ts';
 import { KubeError } from '../../../kube/api/errors.ts';
 import type { Pod, Taint } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/feature.ts';
+import type { LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
+import type { RefusedPod } from './events.ts';
 import { addition } from './own-taint.ts';
+import type { ArchitecturePlan } from './plan.ts';
 
-export interface TolerateOptions extends Pick<LeaderContext, 'client' | 'signal'> {
-  /** After so many refusals no further pod is tried: they have one cause (missing right, cluster policy). */
-  readonly maxRefused: number;
-  readonly done: (pod: RunningPod) => void;
-}
-
-/** Few, so that gates, which share the limiter, come first. */
-const workers = 4;
+/** A retry soon after would be refused again, most often by a policy of the cluster. */
+const backOff = { firstMs: 10_000, mostMs: 10 * 60_000 };
 
 /**
- * Patches the pods, and adds those that the API server refuses to change to `refusals`. Several conflicts in
- * a row count as a refusal: whoever changes a pod all the time must not hold up the others.
- * @throws KubeError if it is not about the pod: no further pod is begun then
+ * Patches a pod, or adds it to `refusals` if the API server refuses that. Several conflicts in a row count as
+ * a refusal.
+ * @returns when to try a refused pod again
+ * @throws KubeError if it is not about the pod
  */
-export async function toleratePods(
-  pods: readonly RunningPod[],
+export async function tolerate(
+  pod: RunningPod,
   taint: Taint,
   refusals: Refusals,
-  options: TolerateOptions,
-): Promise<void> {
-  let refused = 0;
-  await concurrently(pods, workers, async (pod) => {
-    options.signal.throwIfAborted();
-    if (refused >= options.maxRefused) return;
-    try {
-      await tolerate(pod, taint, options);
-      options.done(pod);
-    } catch (error) {
-      if (!(error instanceof KubeError) || error.temporary || error.code === 'not-leading') throw error;
-      refused += 1;
-      refusals.add(pod, taint, error.message);
-    }
-  });
-}
-
-async function tolerate(pod: RunningPod, taint: Taint, { client, signal }: TolerateOptions): Promise<void> {
+  { client, signal }: Pick<LeaderContext, 'client' | 'signal'>,
+): Promise<ReconcileResult> {
   const { namespace, name, uid, resourceVersion, tolerations } = pod;
   const read: Pod = { metadata: { uid, resourceVersion }, spec: { containers: [], tolerations } };
   // Another pod with this name was created meanwhile, and the webhook placed it.
   const patchOf = (now: Pod): Patch | undefined =>
     now.metadata?.uid === uid ? patchFor(now, taint) : undefined;
-  await changeObject(client, paths.pods(namespace, name), patchOf, { signal, read });
+  try {
+    await changeObject(client, paths.pods(namespace, name), patchOf, { signal, read });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof KubeError) || error.temporary || error.code === 'not-leading') throw error;
+    return { requeueAfterMs: backOffMs(backOff, refusals.add(pod, taint, error.message)) };
+  }
 }
 
 function patchFor(pod: Pod, taint: Taint): Patch | undefined {
@@ -70,44 +55,29 @@ function patchFor(pod: Pod, taint: Taint): Patch | undefined {
   return guardedPatch(pod, [addition('/spec/tolerations', tolerations, added)]);
 }
 
-/** From the second refusal. After the first, the next run tries again: a policy may have been fixed. */
-const backOff = { firstMs: 20_000, mostMs: 10 * 60_000 };
-
-interface Refusal {
-  readonly why: string;
-  readonly times: number;
-  readonly until: number;
-}
-
-/**
- * Pods that the API server refuses to change, most often by a policy of the cluster. A retry in ten seconds
- * would fail again, so each is backed off, longer each time.
- */
+/** Pods that the API server refused to change. */
 export class Refusals {
-  readonly #clock: Clock;
-  #known = new Map<string, Refusal>();
+  #known = new Map<string, { readonly why: string; readonly times: number }>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  add(pod: RunningPod, taint: Taint, why: string): void {
+  /** @returns how often the pod was refused */
+  add(pod: RunningPod, taint: Taint, why: string): number {
     const times = (this.#known.get(keyOf(pod, taint))?.times ?? 0) + 1;
-    const ms = times === 1 ? 0 : backOffMs(backOff, times - 1);
-    this.#known.set(keyOf(pod, taint), { why, times, until: this.#clock.monotonic() + ms });
+    this.#known.set(keyOf(pod, taint), { why, times });
+    return times;
   }
 
-  /** Why the pod was refused last; `undefined`: it was not. */
-  why(pod: RunningPod, taint: Taint): string | undefined {
-    return this.#known.get(keyOf(pod, taint))?.why;
-  }
-
-  isBackedOff(pod: RunningPod, taint: Taint): boolean {
-    return this.#clock.monotonic() < (this.#known.get(keyOf(pod, taint))?.until ?? 0);
+  /** Those of the pods that were refused last. */
+  of(pods: readonly RunningPod[], plan: ArchitecturePlan): readonly RefusedPod[] {
+    const { taint } = plan;
+    const established = plan.established || plan.waiting.length === 0;
+    return pods.flatMap((pod): RefusedPod[] => {
+      const known = this.#known.get(keyOf(pod, taint));
+      return known ? [{ reason: 'pods', taint, pod, why: known.why, established }] : [];
+    });
   }
 
   /** Forgets all but these. */
-  keep(pods: readonly { readonly pod: RunningPod; readonly taint: Taint }[]): void {
+  keep(pods: readonly Pick<RefusedPod, 'pod' | 'taint'>[]): void {
     const keys = new Set(pods.map(({ pod, taint }) => keyOf(pod, taint)));
     this.#known = new Map([...this.#known].filter(([key]) => keys.has(key)));
   }

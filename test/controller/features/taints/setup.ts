@@ -1,6 +1,6 @@
 /** A cluster of nodes and pods for tests of taints, in an API server with a store. */
 import type { Test } from 'tap';
-import { TaintReconciler } from '../../../../src/controller/features/taints/taints.ts';
+import { Taints } from '../../../../src/controller/features/taints/taints.ts';
 import type { Node, Pod, Taint } from '../../../../src/kube/api/objects.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import {
@@ -61,26 +61,35 @@ export interface WorldOptions extends TestLeaderOptions {
   readonly nodes?: Readonly<Record<string, string>>;
 }
 
-/** A leader that taints arm64 nodes. A test calls its reconciles. */
+/** A leader that taints arm64 nodes. A test calls its reconciles, and refused pods are due at once, or by its clock. */
 export async function startWorld(t: Test, options: WorldOptions = {}) {
   const { nodes = options.over ? {} : { 'arm-1': 'arm64' }, ...rest } = options;
   const configuration = { taintArchitectures: ['arm64'], ...rest.configuration };
   const test = await startLeader(t, { ...rest, configuration });
   const { store, leader } = test;
   for (const [name, architecture] of Object.entries(nodes)) putNode(store, name, architecture);
-  const reconciler = new TaintReconciler(leader);
+  const due = new Map<string, number>();
+  const work = new Taints(leader, (key) => void due.set(key, 0));
+  const reconcileNodes = async (): Promise<void> => {
+    await test.settled();
+    await work.reconcile('nodes');
+  };
   const node = (name: string): Node | undefined => store.get(`/api/v1/nodes/${name}`) as Node | undefined;
   return {
     ...test,
-    /** Each one waits for the caches first. */
+    /** Pods in between: those that lack a toleration get it, then nodes their taint. */
     reconcilePods: async (): Promise<void> => {
-      await test.settled();
-      await reconciler.reconcilePods();
+      await reconcileNodes();
+      const pods = [...due];
+      for (const [key, at] of pods) {
+        if (options.clock && at > options.clock.monotonic()) continue;
+        due.delete(key);
+        const result = await work.reconcile(key);
+        if (result?.requeueAfterMs) due.set(key, (options.clock?.monotonic() ?? 0) + result.requeueAfterMs);
+      }
+      await reconcileNodes();
     },
-    reconcileNodes: async (): Promise<void> => {
-      await test.settled();
-      await reconciler.reconcileNodes();
-    },
+    reconcileNodes,
     taints: (name: string): readonly Taint[] => node(name)?.spec?.taints ?? [],
     record: (name: string): string | undefined => node(name)?.metadata?.annotations?.[annotation],
     tolerations: (name: string, namespace = 'shop'): readonly object[] =>

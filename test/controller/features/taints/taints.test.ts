@@ -38,6 +38,7 @@ t.test('a taint of another writer does not mean that pods have their tolerations
   const world = await startWorld(t, { configuration: { taintKey: 'kubernetes.io/arch' } });
   putNode(world.store, 'arm-1', 'arm64', { taints: [taintOf('arm64', 'kubernetes.io/arch')] });
   putNode(world.store, 'arm-2', 'arm64');
+  putPod(world.store, 'a', 'arm-2');
   await world.reconcileNodes();
   t.strictSame(world.taints('arm-2'), []);
   await world.reconcilePods();
