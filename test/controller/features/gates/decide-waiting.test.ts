@@ -68,6 +68,8 @@ t.test('facts of images that the pod no longer has do not decide it', async (t) 
   });
   await gates.store.until(() => gates.lookups.length === 1);
   gates.store.put('/api/v1/namespaces/shop/pods/web', gated('web', ['new']));
+  // The attempt under way ends.
+  await gates.pass(2000);
   await gates.store.until(() => gates.lookups.length === 2);
   gates.known = { old: 'amd64' };
   gates.answer('old');

@@ -1,7 +1,8 @@
-/** Evictions: how many at once, how fast, and once per cause, also after faults. */
+/** Evictions: how many at once, how fast, once per cause, confirmed by another lookup, also after faults. */
 import t, { type Test } from 'tap';
-import { facts } from '../../../support/placement-input.ts';
-import { maxUnavailable } from '../../../../src/controller/write/evictor.ts';
+import type { PodFactsRequest } from '../../../../src/cluster/facts-of-pod.ts';
+import { facts, failed } from '../../../support/placement-input.ts';
+import { factsByImage } from '../../leader.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { digest, evictions, known, podPath, putPod, startWorld, webOwner, type World } from './setup.ts';
 import { like } from '../../../support/like.ts';
@@ -124,19 +125,6 @@ t.test('`evictionsPerMinute` spaces evictions', async (t) => {
 const rolloutEvicts = ({ leader }: Awaited<ReturnType<typeof startWorld>>) =>
   leader.evict('a namespace with rollouts', () => Promise.resolve(undefined));
 
-t.test('rollouts and misplaced pods share `evictionsPerMinute`', async (t) => {
-  const world = await startWorld(t, { pods: names(3), configuration: { evictionsPerMinute: 30 } });
-  await world.after(0);
-  await world.after(29_000);
-  const start = world.now();
-  t.strictSame(await rolloutEvicts(world), { outcome: 'changed' });
-  await world.after(1000);
-  t.strictSame(world.pods(), []);
-  // Two owners: each gets half of the turns.
-  t.strictSame(world.pauses, [1000, 4000, 4000]);
-  t.equal(world.now() - start, 10_000);
-});
-
 t.test('a rollout that takes each eviction at once leaves half of them to misplaced pods', async (t) => {
   const world = await startWorld(t, {
     pods: ['web-a'],
@@ -214,7 +202,46 @@ t.test('an eviction that never succeeds gives way to another pod', async (t) => 
   t.equal(world.pods().length, 3, 'another pod is evicted');
 });
 
-t.test('the disruption limit is at least one', async (t) => {
-  const ofAQuarter = [1, 7, 8].map((pods) => maxUnavailable(pods, 25));
-  t.strictSame([...ofAQuarter, maxUnavailable(10, 100), maxUnavailable(0, 1)], [1, 1, 2, 10, 1]);
+const cases: readonly [name: string, confirmed: ImageFacts | undefined, isEvicted: boolean][] = [
+  ['confirms', known['app:1'], true],
+  ['says that the tag was pushed again', facts('amd64 arm64', { digest: digest('c') }), false],
+  ['fails', failed('timeout'), false],
+  ['gives older facts', facts('amd64', { digest: digest('a'), stale: true }), false],
+  ['does not end', undefined, false],
+];
+
+for (const [name, confirmed, isEvicted] of cases) {
+  t.test(`the lookup before an eviction ${name}: ${isEvicted ? 'evicted' : 'stays'}`, async (t) => {
+    const requests: PodFactsRequest[] = [];
+    const world = await startWorld(t, {
+      factsOfPod: (request) => {
+        const { uses, maxAgeMs } = request;
+        if (maxAgeMs !== undefined) requests.push(request);
+        const factsOf = (image: string) => (maxAgeMs === undefined ? known[image] : confirmed);
+        return Promise.resolve(factsByImage(uses, factsOf));
+      },
+    });
+    putPod(world.store, 'web-a', { imageID: '' });
+    await world.afterGrace();
+    t.equal(world.store.received(evictions).length, isEvicted ? 1 : 0);
+    t.strictSame(
+      requests.map(({ uses, maxAgeMs }) => [uses.map(({ image }) => image), maxAgeMs]),
+      [[['app:1'], 5000]],
+    );
+  });
+}
+
+t.test('the digest that the node pulled is looked up in place of the tag', async (t) => {
+  const pulled = `docker.io/library/app@${digest('a')}`;
+  const images: string[] = [];
+  const world = await startWorld(t, {
+    factsOfPod: ({ uses, maxAgeMs }) => {
+      if (maxAgeMs !== undefined) images.push(...uses.map(({ image }) => image));
+      return Promise.resolve(factsByImage(uses, () => known['app:1']));
+    },
+  });
+  putPod(world.store, 'web-a', { imageID: `docker-pullable://${pulled}` });
+  await world.afterGrace();
+  t.strictSame(images, [pulled]);
+  t.equal(world.store.received(evictions).length, 1);
 });

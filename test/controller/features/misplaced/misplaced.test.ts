@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import type { NodeSelectorRequirement, Taint } from '../../../../src/kube/api/objects.ts';
-import { archIn, facts, failed, isIn, notIn, requiring, termOf } from '../../../support/placement-input.ts';
+import { archIn, facts, failed, isIn, requiring, termOf } from '../../../support/placement-input.ts';
 import { webhooksFile } from '../../leader.ts';
 import {
   digest,
@@ -128,15 +128,6 @@ const moved: Cases = {
   },
   'that allows both architectures itself': { pod: matching([archIn('amd64', 'arm64')]), amd2: amdLabel },
   'that selects nodes, one of which can run it': { ...selecting({ disk: 'ssd' }), amd2: { disk: 'ssd' } },
-  'with a required term that matches the other node': {
-    pod: matching(gpu, [
-      isIn('disk', 'ssd', 'nvme'),
-      { key: 'old', operator: 'DoesNotExist' },
-      notIn('zone', 'a'),
-      { key: 'cores', operator: 'Gt', values: ['3'] },
-    ]),
-    amd2: { disk: 'nvme', zone: 'b', cores: '4' },
-  },
   "whose successor needs a node with its architecture's labels": {
     configuration: requireLabels,
     amd2: { ...amdLabel, pool: 'apps' },
@@ -196,8 +187,6 @@ const disabled = { 'arch.example/placement': 'disabled' };
 /** A person chose the node. Such a pod does not count as misplaced. */
 const chosen: Cases = {
   'disabled by label': { pod: { labels: disabled } },
-  'disabled by annotation': { pod: { annotations: disabled } },
-  'in an excluded namespace': { configuration: { excludedNamespaces: ['shop'] } },
   'in a disabled namespace': {
     before: ({ store }) => void store.put('/api/v1/namespaces/shop', { metadata: { labels: disabled } }),
   },

@@ -472,32 +472,6 @@ t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
   t.strictSame(world.evicted(), ['a-0']);
 });
 
-t.test('a namespace that always requests evictions first gets no more than its share', async (t) => {
-  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
-  const { store } = world;
-  world.configure({ evictionsPerMinute: 12 });
-  const inBusy = (path: string): string => path.replace('/shop/', '/busy/');
-  store.put(inBusy(rolloutPath), { spec: store.get(rolloutPath)?.['spec'] });
-  for (let index = 0; index < 9; index += 1) {
-    world.pod(`a-${index}`, { replicaSet: `a${index}-1` });
-    store.put(inBusy(podPath(`b-${index}`)), store.get(podPath(`a-${index}`)) ?? {});
-  }
-  await world.reconcile();
-  const evictedOf = (letter: string): number =>
-    world.evicted().filter((name) => name.startsWith(letter)).length;
-  const look = async (): Promise<void> => {
-    await world.clock.advance(5000);
-    for (const key of ['busy/web', 'shop/web']) await world.reconcile(key);
-  };
-  for (let count = 0; count < 5; count += 1) await look();
-  t.strictSame([evictedOf('a'), evictedOf('b')], [3, 3]);
-  store.remove(rolloutPath);
-  await store.until(() => world.leader.caches.rollouts.size === 1, 'the cache of rollouts');
-  await world.clock.advance(60_000);
-  for (let count = 0; count < 3; count += 1) await look();
-  t.equal(evictedOf('b'), 6, 'all evictions, because no other namespace needs any');
-});
-
 t.test('claims beyond the limits of number and length are not read', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   world.pod('many', {
