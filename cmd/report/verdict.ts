@@ -11,7 +11,6 @@ import { recordedIn } from '../../src/placement/record/read.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
 import { verdictsOf } from '../../src/placement/rules/images/fit.ts';
 import { listed, maxImageBytes, printable } from '../../src/names/printable.ts';
-import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { MadePod, ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
 
@@ -54,22 +53,6 @@ export interface JudgedImage extends Judged {
   /** Sorted; absent if it constrains nothing or is unknown. */
   readonly architectures?: readonly string[];
 }
-
-/** A policy that believes every record, also one that pinned the pod by nodeSelector. */
-const believing: Policy = {
-  schedulableArchitectures: [],
-  preferences: [],
-  preferenceMode: 'hard',
-  fallbackArchitecture: undefined,
-  onUnknownImage: 'allow',
-  onNoCommonArchitecture: 'allow',
-  constraints: 'keep',
-  matchNodeLabels: [],
-  tolerations: [],
-  architectures: {},
-  excludedNamespaces: [],
-  requirePullableNodes: false,
-};
 
 /** By image as a pod writes it. */
 export type DriftOf = (image: string) => DriftedTag | undefined;
@@ -125,8 +108,7 @@ function stateOf(
  * because nothing is decided here, and the settings at that time may differ from the user's.
  */
 export function chosenBy(pod: MadePod['pod']): readonly string[] | undefined {
-  return ownArchitecturesOf(ownFieldsOf(pod.spec, recordedIn({ pod, policy: believing, waiting: true })))
-    ?.architectures;
+  return ownArchitecturesOf(ownFieldsOf(pod.spec, recordedIn({ pod, waiting: true })))?.architectures;
 }
 
 /** Of all images of a pod. Most have one that blocks it. */

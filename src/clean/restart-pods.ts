@@ -5,8 +5,6 @@
 import type { KubeObject, OwnerReference, Pod, PodWithStatus } from '../kube/api/objects.ts';
 import { namespacedPath, paths, type NamespacedPath } from '../kube/api/paths.ts';
 import { recordedIn } from '../placement/record/read.ts';
-import { policyFor } from '../policy/effective/policies.ts';
-import type { Policy } from '../policy/effective/policy.ts';
 import { controllerOf, ownerPath } from '../controller/pods/workload.ts';
 import type { Change, CleanRun } from './run.ts';
 
@@ -38,10 +36,9 @@ export async function restartPods(run: CleanRun): Promise<void> {
 /** @returns paths of the workloads to restart, by their names for the report */
 async function workloadsOf(run: CleanRun): Promise<ReadonlyMap<string, string>> {
   const { configuration } = run.options;
-  const policy = policyFor(configuration);
   const owners = new Map<string, { readonly namespace: string; readonly owner: OwnerReference }>();
   for await (const pod of run.list<PodWithStatus>(paths.pods(), { fieldSelector: 'spec.nodeName!=' })) {
-    if (hasEnded(pod) || !carriesOurs(pod, policy, configuration.taintKey)) continue;
+    if (hasEnded(pod) || !carriesOurs(pod, configuration.taintKey)) continue;
     const { namespace = '', name = '' } = pod.metadata ?? {};
     const owner = controllerOf(pod);
     if (owner) owners.set(`${owner.kind} ${namespace}/${owner.name}`, { namespace, owner });
@@ -69,10 +66,10 @@ function hasEnded({ metadata, status }: PodWithStatus): boolean {
   return metadata?.deletionTimestamp !== undefined || ['Succeeded', 'Failed'].includes(status?.phase ?? '');
 }
 
-function carriesOurs(pod: Pod, policy: Policy, taintKey: string): boolean {
+function carriesOurs(pod: Pod, taintKey: string): boolean {
   const tolerations = pod.spec.tolerations ?? [];
   if (tolerations.some(({ key }) => key === taintKey)) return true;
-  const added = recordedIn({ pod, policy })?.added.tolerations ?? [];
+  const added = recordedIn({ pod })?.added.tolerations ?? [];
   return added.some((ours) =>
     tolerations.some(
       ({ key, value, effect }) => key === ours.key && value === ours.value && effect === ours.effect,

@@ -80,13 +80,3 @@ export function levelExpression(source: keyof LabeledLevels, level: Amd64Level):
   const values = amd64Levels.filter((each) => each >= level).map((each) => `v${each}`);
   return { key: keys.amd64Level, operator: 'In', values };
 }
-
-/** Whether `levelExpression` can have made an expression with this key and these values. */
-export function isLevelExpression(key: string, values: readonly string[]): boolean {
-  return (['own', 'nfd'] as const).some((source) =>
-    amd64Levels.some((level) => {
-      const made = levelExpression(source, level);
-      return made.key === key && JSON.stringify(made.values) === JSON.stringify(values);
-    }),
-  );
-}

@@ -48,8 +48,8 @@ export interface PlacementInput {
   /** The template before this update. Its record counts if the new template has none. */
   readonly before?: PodTemplate;
   /**
-   * The pod waits behind archwright's gate. Nothing can be removed from it, so its record counts even if the
-   * policy has changed since. A record without a valid seal can only narrow the requirement.
+   * The pod waits behind archwright's gate. Nothing can be removed from it, so a record without a valid seal
+   * counts too: it can only narrow the requirement.
    */
   readonly waiting?: boolean;
   /** Absent: records have no seal, and count without one. */

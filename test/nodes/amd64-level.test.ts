@@ -1,6 +1,5 @@
 import t from 'tap';
 import {
-  isLevelExpression,
   labeledLevels,
   levelExpression,
   levelOfFlags,
@@ -61,16 +60,4 @@ t.test('expressions select nodes of a level and higher ones', async (t) => {
     operator: 'In',
     values: ['true'],
   });
-});
-
-t.test('only expressions that archwright writes are recognized', async (t) => {
-  for (const source of ['own', 'nfd'] as const)
-    for (const level of [1, 2, 3, 4] as const) {
-      const { key, values } = levelExpression(source, level);
-      t.ok(isLevelExpression(key, values));
-    }
-  t.notOk(isLevelExpression('arch.example/amd64-level', ['v1']));
-  t.notOk(isLevelExpression('arch.example/amd64-level', []));
-  t.notOk(isLevelExpression('feature.node.kubernetes.io/cpu-cpuid.X86_64_V5', ['true']));
-  t.notOk(isLevelExpression('zone', ['true']));
 });

@@ -21,7 +21,16 @@ import { judge, type Judgement, type Stage } from '../support/judge/judge.ts';
 import { modelNodes } from '../support/judge/model.ts';
 import { isIndex } from '../support/judge/runtimes.ts';
 import { credentialGroups, images, nodes, policies, type ModelPolicy } from '../support/judge/world.ts';
-import { applied, facts, failed, factsFrom, inputOf, place, type Known } from '../support/placement-input.ts';
+import {
+  applied,
+  facts,
+  failed,
+  factsFrom,
+  inputOf,
+  place,
+  seal,
+  type Known,
+} from '../support/placement-input.ts';
 import { schedulingFaults, selects, tolerates } from '../support/scheduler-model.ts';
 
 const classes = groupByClass(
@@ -97,6 +106,7 @@ function inputAt(stage: Stage, pod: Pod, model: ModelPolicy): PlacementInput {
   return inputOf(pod, {}, policyOf(model), {
     nodes: classes,
     facts: knownFacts[stage],
+    seal,
     ...(model.pulls && {
       pullability: (image) => {
         const says = model.pulls?.[image] ?? {};

@@ -4,7 +4,7 @@ import type { NodeSelectorTerm, Pod, Toleration } from '../../src/kube/api/objec
 import type { NodeGroup, PlacementInput, Pullability } from '../../src/placement/decision.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { Known } from './placement-input.ts';
-import { defaultPolicy, failed, inputOf } from './placement-input.ts';
+import { defaultPolicy, failed, inputOf, seal } from './placement-input.ts';
 import type { ModelNode } from './scheduler-model.ts';
 
 const architectures = ['amd64', 'arm64', 's390x', 'constructor'];
@@ -93,7 +93,7 @@ export const userToleration: fc.Arbitrary<Toleration> = fc.oneof(
   fc.record({ operator: fc.constant('Exists') }),
 );
 
-/** Records with additions that this policy never makes, and invalid records. */
+/** Records without a seal, and invalid ones. */
 export const hostileRecord = fc.oneof(
   fc.string(),
   fc.json(),
@@ -233,6 +233,6 @@ export function inputs(
   return fc
     .record({ pod: pods(annotation), policy: policies, known: pullability })
     .map(({ pod, policy, known }) =>
-      inputOf(pod, knownImages, policy, { pullability: (image) => known.get(image) }),
+      inputOf(pod, knownImages, policy, { pullability: (image) => known.get(image), seal }),
     );
 }

@@ -3,7 +3,13 @@ import fastJsonPatch from 'fast-json-patch';
 import type { FactsError, ImageFacts } from '../../src/images/facts/facts.ts';
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import { decide } from '../../src/placement/decide.ts';
-import type { Operation, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
+import { hashText } from '../../src/names/hash.ts';
+import type {
+  Operation,
+  PlacementDecision,
+  PlacementInput,
+  RecordSeal,
+} from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import type { ArchitectureRules, Policy } from '../../src/policy/effective/policy.ts';
 import { facts } from './facts.ts';
@@ -94,6 +100,12 @@ export const together: Pick<PodSpec, 'affinity'> = {
 export function termsOf({ spec }: Pod): readonly NodeSelectorTerm[] | undefined {
   return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 }
+
+/** A forged record does not have it. */
+export const seal: RecordSeal = {
+  sign: (text) => hashText([text]),
+  verify: (text, given) => given === hashText([text]),
+};
 
 export function inputOf(
   pod: Pod,

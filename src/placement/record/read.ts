@@ -1,19 +1,15 @@
 /**
- * Reads the annotation `arch.example/decision`, which any user can write. A record that cannot be parsed, has
- * another version or no valid seal, or names additions that this policy cannot make, counts as absent: then
- * everything in the pod is the pod's own.
+ * Reads the annotation `arch.example/decision`, which any user can write. A record that cannot be parsed, or
+ * has another version or no valid seal, counts as absent: then everything in the pod is the pod's own.
  */
 import * as v from 'valibot';
-import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
-import { isArchitecture, isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
-import { byName, isRecord, own } from '../../names/values.ts';
+import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
+import { isArchitecture, isArchitectureKey } from '../../names/architecture.ts';
+import { isRecord, own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
-import { isLabelValue, isNonEmptyLabelValue } from '../../names/labels.ts';
-import { isLevelExpression } from '../../nodes/amd64-level.ts';
-import type { Policy } from '../../policy/effective/policy.ts';
+import { isLabelValue } from '../../names/labels.ts';
 import {
   outcomes,
-  type Added,
   type Outcome,
   type PlacementInput,
   type Recorded,
@@ -21,13 +17,7 @@ import {
   type RecordSeal,
   type Widened,
 } from '../decision.ts';
-import {
-  anyArchitectureToleration,
-  hostnameNotIn,
-  maxExcludedNodes,
-  preferredTerm,
-  sameToleration,
-} from '../pod/expressions.ts';
+import { hostnameNotIn, preferredTerm } from '../pod/expressions.ts';
 
 export const version = 1;
 
@@ -37,14 +27,13 @@ export type RecordedExpression = readonly [string, readonly string[]];
 /** More than any policy produces. */
 export const maxReadLength = 32_768;
 
-/** More than the labels or tolerations of any realistic policy. */
+/** More than any real record has: 16 architectures, 250 excluded nodes, the tolerations of a policy. */
 const maxItems = 256;
 
 /** A hostile record could have 20,000 issues, which take 200 ms to collect. */
 const firstIssue = { abortEarly: true };
 
-const listOf = <const S extends v.GenericSchema>(item: S, most = maxItems) =>
-  v.pipe(v.array(item), v.maxLength(most));
+const listOf = <const S extends v.GenericSchema>(item: S) => v.pipe(v.array(item), v.maxLength(maxItems));
 const architecture = v.pipe(v.string(), v.check(isArchitecture));
 const expressions = listOf(v.strictTuple([v.string(), listOf(v.string())]));
 const field = v.exactOptional(v.string());
@@ -58,19 +47,19 @@ const toleration = v.object({
 
 const weighted = v.strictTuple([architecture, v.pipe(v.number(), v.integer())]);
 const added = v.object({
-  terms: v.optional(listOf(expressions, maxArchitectures), []),
+  terms: v.optional(listOf(expressions), []),
   match: v.optional(expressions, []),
-  excludedNodes: v.optional(listOf(v.string(), maxExcludedNodes), []),
+  excludedNodes: v.optional(listOf(v.string()), []),
   lookalikes: v.optional(listOf(v.string()), []),
   made: v.optional(v.boolean(), false),
-  preferred: v.optional(listOf(weighted, maxArchitectures), []),
+  preferred: v.optional(listOf(weighted), []),
   tolerations: v.optional(listOf(toleration), []),
   pinned: v.optional(architecture),
 });
 
 const shape = v.object({
   v: v.literal(version),
-  architectures: v.optional(listOf(architecture, maxArchitectures)),
+  architectures: v.optional(listOf(architecture)),
   imagesKey: v.string(),
   // Valibot takes a list for an object.
   added: v.pipe(v.custom(isRecord), added),
@@ -79,25 +68,32 @@ const shape = v.object({
 /** @returns `undefined` if there is no record, or none that archwright could have written */
 export function recordedIn({
   pod,
-  policy,
   waiting = false,
   seal,
-}: Pick<PlacementInput, 'pod' | 'policy' | 'waiting' | 'seal'>): Recorded | undefined {
+}: Pick<PlacementInput, 'pod' | 'waiting' | 'seal'>): Recorded | undefined {
   const content = contentIn(pod);
   const isSealed = content !== undefined && (seal === undefined || hasSeal(pod, seal));
   if (!isSealed && !waiting) return undefined;
-  const read = v.safeParse(shape, content, firstIssue);
-  if (!read.success) return undefined;
-  const { imagesKey } = read.output;
-  const possible = possibleOf(read.output.added, policy, waiting);
-  // Preferred terms are all that is ever removed from a waiting pod.
-  const trusted = isSealed ? possible : { ...possible, preferred: [] };
-  const isProvisional = content?.['provisional'] === true;
-  const sorted = read.output.architectures?.toSorted(byName);
-  const record = { architectures: sorted, imagesKey, added: trusted, isProvisional };
+  const { success, output } = v.safeParse(shape, content, firstIssue);
+  if (!success) return undefined;
+  const { architectures, imagesKey, added } = output;
+  const exclusion = hostnameNotIn(added.excludedNodes);
   // Nothing can be put back into a pod that waits.
   const widened = waiting ? undefined : readWidened(content?.['widened']);
-  return widened ? { ...record, widened } : record;
+  return {
+    architectures,
+    imagesKey,
+    added: {
+      ...added,
+      terms: added.terms.map((list) => [...expressionsOf(list), ...exclusion]),
+      match: [...expressionsOf(added.match), ...exclusion],
+      // Preferred terms are all that is ever removed from a waiting pod.
+      preferred: isSealed ? added.preferred.map(([name, weight]) => preferredTerm(name, weight)) : [],
+      pinned: added.pinned,
+    },
+    isProvisional: content?.['provisional'] === true,
+    ...(widened && { widened }),
+  };
 }
 
 /** What was removed from a pod that waits, or runs. @returns `undefined` without a valid seal */
@@ -155,27 +151,6 @@ function contentIn({ metadata }: Pick<Pod, 'metadata'>): Readonly<Record<string,
   }
 }
 
-/** The recorded additions that this policy can make. */
-function possibleOf(recorded: v.InferOutput<typeof shape>['added'], policy: Policy, waiting: boolean): Added {
-  const { terms, match, excludedNodes, lookalikes, made, preferred, tolerations, pinned } = recorded;
-  const isPossible =
-    waiting ||
-    (terms.every((list) => list.length > 0 && list.every((each) => canRequire(policy, each))) &&
-      match.every((each) => canMatch(policy, each)) &&
-      isSortedSet(excludedNodes, isNonEmptyLabelValue));
-  const exclusion = hostnameNotIn(excludedNodes);
-  return {
-    terms: isPossible ? terms.map((list) => [...expressionsOf(list), ...exclusion]) : [],
-    match: isPossible ? [...expressionsOf(match), ...exclusion] : [],
-    excludedNodes: isPossible ? excludedNodes : [],
-    lookalikes,
-    made: isPossible && made,
-    preferred: preferred.map(([name, weight]) => preferredTerm(name, weight)),
-    tolerations: tolerations.filter((each) => waiting || canTolerate(policy, each)),
-    pinned: policy.preferenceMode === 'hard' ? pinned : undefined,
-  };
-}
-
 const architectureKey = v.pipe(v.string(), v.check(isArchitectureKey));
 const namedValues = v.pipe(listOf(v.custom<string>(isLabelValue)), v.minLength(1));
 const widenedShape = v.object({
@@ -188,40 +163,6 @@ function readWidened(content: unknown): Widened | undefined {
   const { success, output } = v.safeParse(widenedShape, content, firstIssue);
   if (!success || Object.keys(output.nodeSelector).length + output.expressions.length === 0) return undefined;
   return { nodeSelector: output.nodeSelector, expressions: expressionsOf(output.expressions) };
-}
-
-/** An expression in the terms without an architecture constraint: architectures, or labels of nodes. */
-function canRequire(policy: Policy, [key, values]: RecordedExpression): boolean {
-  if (canMatch(policy, [key, values])) return true;
-  if (isLevelExpression(key, values)) return true;
-  if (key === keys.architectureLabel) return values.length > 0 && isSortedSet(values, isArchitecture);
-  return Object.values(policy.architectures).some(
-    ({ requireNodeLabels }) => values.length === 1 && own(requireNodeLabels, key) === values[0],
-  );
-}
-
-/** An expression in every term: a label that the pod hands on to its node. */
-function canMatch(policy: Policy, [key, values]: RecordedExpression): boolean {
-  return policy.matchNodeLabels.includes(key) && values.length === 1 && isLabelValue(values[0]);
-}
-
-function canTolerate(policy: Policy, toleration: Toleration): boolean {
-  const { value = '' } = toleration;
-  const forAny = anyArchitectureToleration(policy);
-  if (forAny && sameToleration(toleration, forAny)) return true;
-  const byTemplate =
-    isArchitecture(value) &&
-    policy.tolerations.some((template) => sameToleration(toleration, { ...template, value }));
-  return (
-    byTemplate ||
-    Object.values(policy.architectures).some(({ taintsToTolerate }) =>
-      taintsToTolerate.some((taint) => sameToleration(taint, toleration)),
-    )
-  );
-}
-
-function isSortedSet(texts: readonly string[], isValid: (text: string) => boolean): boolean {
-  return texts.every((text, index) => isValid(text) && (texts[index - 1] ?? '') < text);
 }
 
 function expressionsOf(list: readonly RecordedExpression[]): readonly NodeSelectorRequirement[] {

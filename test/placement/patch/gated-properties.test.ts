@@ -184,7 +184,7 @@ test('the record stays correct: a third call finds the same own parts, makes the
         ['remove', '/spec/schedulingGates/N'],
       ],
     );
-    const recorded = recordedIn({ pod: again, policy: later.policy, waiting: true });
+    const recorded = recordedIn({ pod: again, waiting: true });
     if (recorded === undefined) return;
     const [now, first] = [ownFieldsOf(again.spec, recorded), ownFieldsOf(input.pod.spec, undefined)];
     assert.deepEqual(now.nodeSelector, first.nodeSelector);

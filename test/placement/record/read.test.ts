@@ -38,67 +38,31 @@ function read(text: string): ReturnType<typeof recordedIn> {
 }
 
 const unreadable: readonly (readonly [name: string, text: string])[] = [
-  ['nothing', ''],
   ['no JSON', '{"v":1'],
   ['null', 'null'],
   ['a list', '[]'],
-  ['a number', '1'],
-  ['no version', '{"imagesKey":"k","added":{}}'],
   ['another version', record({}, { v: 2 })],
-  ['a version as text', record({}, { v: '1' })],
-  ['no additions', '{"v":1,"imagesKey":"k"}'],
-  ['null additions', record(null)],
   ['a list of additions', record([])],
   ['no key of images', '{"v":1,"added":{}}'],
-  ['architectures as text', record({}, { architectures: 'amd64' })],
   ['invalid architectures', record({}, { architectures: ['a b'] })],
-  [
-    'too many architectures',
-    record({}, { architectures: Array.from({ length: 17 }, (_, index) => `a${index}`) }),
-  ],
-  ['terms as object', record({ terms: {} })],
-  ['a term as text', record({ terms: ['kubernetes.io/arch'] })],
-  ['an expression without values', record({ terms: [[['kubernetes.io/arch']]] })],
-  ['an expression with a number', record({ terms: [[['kubernetes.io/arch', [1]]]] })],
   ['an expression of three', record({ terms: [[['kubernetes.io/arch', ['amd64'], 'x']]] })],
-  ['match as object', record({ match: {} })],
-  ['made as text', record({ made: 'true' })],
-  ['lookalikes as numbers', record({ lookalikes: [1] })],
-  ['nodes as object', record({ excludedNodes: {} })],
-  ['nodes as numbers', record({ excludedNodes: [1] })],
-  [
-    'more nodes than any real record',
-    record({ excludedNodes: Array.from({ length: 251 }, (_, n) => `n${n}`) }),
-  ],
-  ['a preference as object', record({ preferred: [{ weight: 1 }] })],
-  ['a preference without a weight', record({ preferred: [['amd64']] })],
-  ['a preference with a weight as text', record({ preferred: [['amd64', '1']] })],
   ['a preference for an invalid architecture', record({ preferred: [['a b', 1]] })],
-  ['tolerations as object', record({ tolerations: {} })],
-  ['a toleration as text', record({ tolerations: ['arch'] })],
-  ['a toleration with a number', record({ tolerations: [{ key: 1 }] })],
   ['a toleration with seconds as text', record({ tolerations: [{ key: 'arch', tolerationSeconds: '1' }] })],
   ['a pin that is not an architecture', record({ pinned: 'a b' })],
-  ['a pin that is not a string', record({ pinned: 1 })],
-  ['deep nesting', '['.repeat(30_000)],
+  ['longer lists than any real record', record({ excludedNodes: Array(257).fill('n') })],
   ['larger than any real record', record({}, { padding: 'x'.repeat(40_000) })],
 ];
 
-for (const [name, text] of unreadable) {
-  test(`an invalid record is ignored: ${name}`, async (t) => {
-    t.equal(read(text), undefined);
+test('an invalid record is ignored, and replaced', async (t) => {
+  for (const [name, text] of unreadable) {
+    t.equal(read(text), undefined, name);
     const input = inputOf(withRecord(text, { nodeSelector: { zone: 'a' } }), known, policy);
     const { pod } = place(input);
-    like(
-      t,
-      JSON.parse(pod.metadata?.annotations?.[key] ?? ''),
-      { v: 1, outcome: 'placed' },
-      'our record replaces it',
-    );
-    t.strictSame(pod.spec.nodeSelector, { zone: 'a' });
-    t.strictSame(place({ ...input, pod }).patch, []);
-  });
-}
+    like(t, JSON.parse(pod.metadata?.annotations?.[key] ?? ''), { v: 1, outcome: 'placed' }, name);
+    t.strictSame(pod.spec.nodeSelector, { zone: 'a' }, name);
+    t.strictSame(place({ ...input, pod }).patch, [], name);
+  }
+});
 
 test('an annotation that is not a record is removed, and nothing else', async (t) => {
   const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
@@ -115,66 +79,12 @@ test('our record is removed with its last addition', async (t) => {
   t.strictSame(place(inputOf(artifact.pod, { a: '' })).patch, []);
 });
 
-test('a record counts only for additions of this policy', async (t) => {
-  const arch = (value: string): object => ({ key: 'arch', operator: 'Equal', value, effect: 'NoSchedule' });
-  const added = read(
-    record({ tolerations: [arch('amd64'), { key: 'gpu', operator: 'Exists' }, { operator: 'Exists' }] }),
-  );
-  t.strictSame(added?.added.tolerations, [arch('amd64')]);
-  const expression = (text: string): unknown => {
-    const [key, values] = text.split('=');
-    return [key, values?.split(',') ?? []];
-  };
-  const accepted = (text: string, match: unknown = []): number | undefined => {
-    const terms = [text === '' ? [] : text.split('; ').map(expression)];
-    return read(record({ terms, match, made: true }))?.added.terms.length;
-  };
-  t.equal(accepted('kubernetes.io/arch=amd64,arm64'), 1);
-  t.equal(accepted('kubernetes.io/arch=no-common-architecture'), 1);
-  t.equal(accepted('kubernetes.io/arch=arm64; pool=arm; rack=r1'), 1);
-  t.equal(accepted('rack='), 1);
-  const wrong = {
-    'another order': 'kubernetes.io/arch=arm64,amd64',
-    'a repeated value': 'kubernetes.io/arch=amd64,amd64',
-    'no value': 'kubernetes.io/arch',
-    'an invalid name': 'kubernetes.io/arch=a b',
-    'another key': 'beta.kubernetes.io/arch=amd64',
-    'a key that the policy does not list': 'zone=a',
-    'such a key beside another one': 'kubernetes.io/arch=amd64; zone=a',
-    'another value': 'pool=x86',
-    'two values': 'rack=r1,r2',
-    'an invalid label value': 'rack=r 1',
-    'an empty list': '',
-  };
-  for (const [name, text] of Object.entries(wrong)) t.equal(accepted(text), 0, name);
-  t.equal(accepted('kubernetes.io/arch=amd64', [['pool', ['arm']]]), 0, '`match` has only matched labels');
-  t.equal(read(record({ terms: [[['zone', ['a']]]], made: true }))?.added.made, false);
-});
-
-test('a record may exclude nodes, sorted', async (t) => {
+test('a record has the excluded nodes apart', async (t) => {
   const terms = [[['kubernetes.io/arch', ['amd64']]]];
-  const accepted = (excludedNodes: unknown): readonly string[] | undefined =>
-    recordedIn(inputOf(withRecord(record({ terms, excludedNodes })), {}, policy))?.added.excludedNodes;
-  t.strictSame(accepted(['a', 'b']), ['a', 'b']);
-  t.strictSame(accepted(['b', 'a']), [], 'another order');
-  t.strictSame(accepted(['a', 'a']), [], 'a repeated name');
-  t.strictSame(accepted(['']), [], 'an empty name');
-  t.strictSame(accepted(['a b']), [], 'an invalid name');
   const read = recordedIn(inputOf(withRecord(record({ terms, excludedNodes: ['a'] }))));
   const notIn = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['a'] };
   t.strictSame(read?.added.terms, [[archIn('amd64'), notIn]]);
   t.strictSame(read?.added.match, [notIn]);
-});
-
-test('a recorded pin counts only under mode `hard`', async (t) => {
-  const pod = withRecord(record({ pinned: 'amd64' }), { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
-  t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
-  const weights = { amd64: 100 };
-  const accepted = (mode: 'soft' | 'hard'): string | undefined =>
-    recordedIn(inputOf(pod, known, { preferences: [{ weights, origin: 'test' }], preferenceMode: mode }))
-      ?.added.pinned;
-  t.equal(accepted('soft'), undefined);
-  t.equal(accepted('hard'), 'amd64');
 });
 
 test("it counts as the pod's own beside matched labels too", async (t) => {

@@ -42,8 +42,8 @@ export async function movableOf(
   const { policy, ...context } = contextOf(leader, pod.namespace, pod);
   const { metadata, spec } = podOf(pod);
   const now = { metadata, spec: { ...spec, ...requiring(pod.nodeChoice?.terms) } };
-  // Its record counts without a seal, which needs its `generateName`, and if the policy has changed since.
-  const fields = ownFieldsOf(now.spec, recordedIn({ pod: now, policy, waiting: true }));
+  // Its record counts without a seal, which needs its `generateName`.
+  const fields = ownFieldsOf(now.spec, recordedIn({ pod: now, waiting: true }));
   const widened = namesArchitectures(fields) ? undefined : recordedWidened({ pod: now });
   const own = widened ? withNames(fields, widened) : fields;
   // A pod that this rollout did not widen stays so, for example because another webhook insists.
