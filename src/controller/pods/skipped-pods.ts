@@ -3,9 +3,10 @@
  * selectors of the webhook configuration exclude them, or nothing about them could be decided. Features that
  * change running pods check this first, because successors of skipped pods would not be placed.
  */
+import * as v from 'valibot';
 import type { ObjectMeta } from '../../kube/api/objects.ts';
 import { skipReasonOf } from '../../placement/rules/skip.ts';
-import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
+import { labelSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../state/cached.ts';
 import type { LeaderContext } from '../lead/feature.ts';
 import type { Webhook } from '../state/webhooks-file.ts';
@@ -71,9 +72,8 @@ export function scopeOf(webhooks: readonly Webhook[]): InScope {
 
 /** A selector that is not valid selects everything; the API server refuses it. */
 function selectorOf(value: unknown): Selector {
-  const problems: string[] = [];
-  const selector = readSelector(value ?? {}, '', problems);
-  return problems.length === 0 ? selector : [];
+  const { success, output } = v.safeParse(labelSelector, value ?? {});
+  return success ? output : [];
 }
 
 function isForNewPods({ rules }: Webhook): boolean {

@@ -9,9 +9,10 @@ import {
   clusterConfigKind,
   clusterConfigName,
   podConfigKind,
+  readClusterConfig,
+  readPodConfig,
   type ClusterPlacement,
 } from './placement.ts';
-import { readClusterConfig, readPodConfig } from './read.ts';
 import { byAge, readRollout, rolloutKind, type RolloutScope } from './rollout.ts';
 
 export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
@@ -34,9 +35,9 @@ export interface ResourceSources {
 /** Follows the sources. An invalid object counts as absent; its status and a metric report it. */
 export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics }: ResourceSources) {
   const listeners: ((namespace: string | undefined) => void)[] = [];
-  const clusters = new Collected((object) => readClusterConfig(object).placement);
-  const pods = new Collected((object) => readPodConfig(object).placement, byPrecedence);
-  const rolling = new Collected((object): RolloutScope | undefined => readRollout(object).rollout, byAge);
+  const clusters = new Collected((object) => readClusterConfig(object).value);
+  const pods = new Collected((object) => readPodConfig(object).value, byPrecedence);
+  const rolling = new Collected((object): RolloutScope | undefined => readRollout(object).value, byAge);
   follow(clusterConfigs, (...change) => {
     clusters.take(...change);
     for (const listener of listeners) listener(undefined);

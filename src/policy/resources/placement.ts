@@ -8,10 +8,26 @@
  * The API server validates them by the schemas. An invalid object that was stored under an older definition
  * is ignored as a whole.
  */
+import * as v from 'valibot';
+import type { KubeObject } from '../../kube/api/objects.ts';
 import { clusterPath, namespacedPath } from '../../kube/api/paths.ts';
 import { byName } from '../../names/values.ts';
-import type { Selector } from '../effective/label-selector.ts';
-import type { Constraints, OnNoCommonArchitecture, OnUnknownImage } from '../effective/policy.ts';
+import { labelSelector } from '../effective/label-selector.ts';
+import {
+  constraintsValues,
+  onNoCommonArchitectureValues,
+  onUnknownImageValues,
+} from '../effective/policy.ts';
+import {
+  architecture,
+  identityOf,
+  integer,
+  listOf,
+  object,
+  optional,
+  readResource,
+  section,
+} from './schemas.ts';
 
 export const resourceGroup = 'arch.example';
 export const resourceApiVersion = `${resourceGroup}/v1alpha1`;
@@ -27,39 +43,99 @@ export const podConfigsPath = namespacedPath(resourceApiVersion, 'podplacementco
 export const logVerbosities = ['Normal', 'Debug', 'Trace', 'TraceAll'] as const;
 export type LogVerbosity = (typeof logVerbosities)[number];
 
-export interface ArchitecturePreferences {
-  /** Preferred architectures with weights from 1 to 100, if set. */
-  readonly weights: Readonly<Record<string, number>> | undefined;
-  readonly fallbackArchitecture: string | undefined;
-  /** Allowed architectures, sorted, unique, not empty, if set. */
-  readonly architectures?: readonly string[];
+/** The limit of a placement. */
+const maxPlatforms = 16;
+const maxPriority = 255;
+const maxWeight = 100;
+
+const platforms = v.pipe(
+  listOf(object({ architecture, weight: integer(1, maxWeight) }), 0, maxPlatforms),
+  v.check((list) => isUnique(list.map((each) => each.architecture)), 'names an architecture twice'),
+);
+
+/** The weights of the preferred architectures; `undefined` if the plugin is off. */
+const nodeAffinityScoring = v.pipe(
+  object({ enabled: optional(v.boolean()), platforms: v.nullish(platforms, []) }),
+  v.check((plugin) => !plugin.enabled || plugin.platforms.length > 0, 'needs platforms if it is enabled'),
+  v.transform((plugin): Readonly<Record<string, number>> | undefined =>
+    plugin.enabled
+      ? Object.fromEntries(plugin.platforms.map((each) => [each.architecture, each.weight]))
+      : undefined,
+  ),
+);
+
+const clusterConfig = object({
+  metadata: object({ name: v.literal(clusterConfigName, `must be ${clusterConfigName}`) }),
+  spec: v.pipe(
+    section({
+      logVerbosity: optional(v.picklist(logVerbosities)),
+      /** Absent: every namespace. */
+      namespaceSelector: optional(labelSelector),
+      fallbackArchitecture: optional(architecture),
+      preferredArchitecture: optional(architecture),
+      constraints: optional(v.picklist(constraintsValues)),
+      plugins: section({
+        nodeAffinityScoring: optional(nodeAffinityScoring),
+        execFormatErrorMonitor: section({ enabled: optional(v.boolean()) }),
+      }),
+    }),
+    v.check(
+      ({ preferredArchitecture: preferred, plugins }) => !preferred || !plugins.nodeAffinityScoring,
+      'has both preferredArchitecture and plugins.nodeAffinityScoring',
+    ),
+  ),
+});
+
+/** Reads a `ClusterPodPlacementConfig`. Never throws. */
+export function readClusterConfig(resource: KubeObject) {
+  return readResource(clusterConfig, resource, ({ spec }) => {
+    const { preferredArchitecture: preferred, plugins, ...rest } = spec;
+    const weights = preferred === undefined ? plugins.nodeAffinityScoring : { [preferred]: maxWeight };
+    return { ...rest, weights, execFormatErrorMonitor: plugins.execFormatErrorMonitor.enabled };
+  });
 }
 
-export interface ClusterPlacement extends ArchitecturePreferences {
-  readonly logVerbosity: LogVerbosity | undefined;
-  /** `undefined`: every namespace. */
-  readonly namespaceSelector: Selector | undefined;
-  readonly execFormatErrorMonitor: boolean | undefined;
-  readonly constraints: Constraints | undefined;
+const podConfig = object({
+  spec: section({
+    /** The highest comes first. */
+    priority: v.nullish(integer(0, maxPriority), 0),
+    /** Empty: every pod of the namespace. */
+    labelSelector: v.nullish(labelSelector, {}),
+    fallbackArchitecture: optional(architecture),
+    /** The allowed ones; an empty list would allow none. */
+    architectures: optional(
+      v.pipe(listOf(architecture, 1, maxPlatforms), v.check(isUnique, 'names an architecture twice')),
+    ),
+    plugins: section({ nodeAffinityScoring: optional(nodeAffinityScoring) }),
+    onUnknownImage: optional(v.picklist(onUnknownImageValues)),
+    onNoCommonArchitecture: optional(v.picklist(onNoCommonArchitectureValues)),
+    constraints: optional(v.picklist(constraintsValues)),
+  }),
+});
+
+/** Reads a `PodPlacementConfig`. Never throws. */
+export function readPodConfig(resource: KubeObject) {
+  return readResource(podConfig, resource, ({ spec }) => {
+    const { labelSelector: selector, architectures, plugins, ...rest } = spec;
+    const weights = plugins.nodeAffinityScoring;
+    return {
+      ...identityOf(resource),
+      ...rest,
+      selector,
+      weights,
+      ...(architectures && { architectures: architectures.toSorted() }),
+    };
+  });
 }
 
-export interface PodPlacement extends ArchitecturePreferences {
-  readonly namespace: string;
-  readonly name: string;
-  /** Milliseconds since 1970. */
-  readonly createdAt: number;
-  /** 0–255; the highest comes first. */
-  readonly priority: number;
-  /** Empty: every pod of the namespace. */
-  readonly selector: Selector;
-  readonly onUnknownImage: OnUnknownImage | undefined;
-  readonly onNoCommonArchitecture: OnNoCommonArchitecture | undefined;
-  readonly constraints: Constraints | undefined;
+function isUnique(names: string[]): boolean {
+  return new Set(names).size === names.length;
 }
 
-export type Reading<T> =
-  | { readonly placement: T; readonly problems: readonly [] }
-  | { readonly placement?: undefined; readonly problems: readonly string[] };
+export type ClusterPlacement = NonNullable<ReturnType<typeof readClusterConfig>['value']>;
+export type PodPlacement = NonNullable<ReturnType<typeof readPodConfig>['value']>;
+export type ArchitecturePreferences = Pick<ClusterPlacement, 'weights' | 'fallbackArchitecture'> &
+  Pick<PodPlacement, 'architectures'>;
 
 /**
  * The order of `PodPlacementConfig`s: higher priority first, then the older one, then by name. If two of the

@@ -3,112 +3,100 @@
  * into `status.newPods` what happens to new pods; the webhook reads only that, the selection and the
  * architecture.
  */
+import * as v from 'valibot';
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
-import { timeOf } from '../../kube/api/fields.ts';
-import { byName, isRecord } from '../../names/values.ts';
-import { Fields, isIntegerWithin } from './fields.ts';
-import { selects, type Selector } from '../effective/label-selector.ts';
-import { newPodsValues, type NewPods } from '../effective/policy.ts';
+import { byName } from '../../names/values.ts';
+import { labelSelector, selects } from '../effective/label-selector.ts';
+import { newPodsValues } from '../effective/policy.ts';
 import { resourceApiVersion } from './placement.ts';
+import {
+  architecture,
+  duration,
+  identityOf,
+  integer,
+  listOf,
+  object,
+  optional,
+  readResource,
+  section,
+  time,
+} from './schemas.ts';
 
 export const rolloutKind = 'ArchitectureRollout';
 export const rolloutsPath = namespacedPath(resourceApiVersion, 'architecturerollouts');
-
-/** A part of the pods of a workload. */
-export type Step = { readonly percent: number } | { readonly pods: number };
-
-export interface Unhealthy {
-  /** A pod with so many restarts. */
-  readonly restarts: number;
-  /** A pod that is not ready after this time, milliseconds. */
-  readonly readyWithinMs: number;
-  /** A pod that takes so many times as long to become ready as the others. */
-  readonly timesSlower: number;
-}
-
-/** What the webhook needs. */
-export interface RolloutScope {
-  readonly namespace: string;
-  readonly name: string;
-  /** Milliseconds since 1970. */
-  readonly createdAt: number;
-  readonly architecture: string;
-  /** Selects pods by their labels. Empty: all. */
-  readonly selector: Selector;
-  /** Names of Deployments, StatefulSets and ReplicaSets; `undefined`: all. */
-  readonly names: ReadonlySet<string> | undefined;
-  readonly newPods: NewPods | undefined;
-}
-
-export interface Rollout extends RolloutScope {
-  /** Not empty. */
-  readonly steps: readonly Step[];
-  readonly pauseMs: number;
-  readonly unhealthy: Unhealthy;
-  /** Percentage points by which more pods may be unhealthy than on the other architectures. */
-  readonly tolerance: number;
-  /** After a rollback; `undefined`: a person resumes. */
-  readonly retryAfterMs: number | undefined;
-  readonly rebalance: boolean;
-  readonly paused: boolean;
-  readonly aborted: boolean;
-  /** When a person resumed it last; milliseconds since 1970. */
-  readonly resumedAt: number | undefined;
-}
-
-export type RolloutReading =
-  | { readonly rollout: Rollout; readonly problems: readonly [] }
-  | { readonly rollout?: undefined; readonly problems: readonly string[] };
 
 /** The limits, also in the definition. */
 const maxSteps = 20;
 const maxNames = 64;
 const maxPods = 100_000;
-const defaults = {
-  steps: ['10%', '50%', '100%'],
-  pauseMs: 10 * 60_000,
-  restarts: 2,
-  readyWithinMs: 5 * 60_000,
-  timesSlower: 3,
-  tolerance: '10%',
-};
 
-/** Never throws. An object with an invalid value is ignored as a whole. */
-export function readRollout(object: KubeObject): RolloutReading {
-  const problems: string[] = [];
-  const metadata = object.metadata ?? {};
-  const fields = new Fields(object, problems);
-  const spec = fields.section('spec');
-  const unhealthy = spec.section('unhealthy');
-  const rollout: Rollout = {
-    namespace: metadata.namespace ?? '',
-    name: metadata.name ?? '',
-    createdAt: timeOf(metadata.creationTimestamp),
-    architecture: requiredArchitecture(spec),
-    selector: spec.selector('selector') ?? [],
-    names: namesOf(spec),
-    newPods: newPodsOf(fields),
-    steps: stepsOf(spec),
-    pauseMs: spec.duration('pause') ?? defaults.pauseMs,
-    unhealthy: {
-      restarts: unhealthy.integer('restarts', 1, 1000) ?? defaults.restarts,
-      readyWithinMs: unhealthy.duration('readyWithin') ?? defaults.readyWithinMs,
-      timesSlower: unhealthy.integer('timesSlower', 2, 1000) ?? defaults.timesSlower,
-    },
-    tolerance: percentOf(spec, 'tolerance', spec.raw('tolerance') ?? defaults.tolerance),
-    retryAfterMs: spec.duration('retryAfter'),
-    rebalance: spec.boolean('rebalance') ?? false,
-    paused: spec.boolean('paused') ?? false,
-    aborted: spec.boolean('aborted') ?? false,
-    resumedAt: spec.time('resumedAt'),
-  };
-  return problems.length > 0 ? { problems } : { rollout, problems: [] };
-}
+const percent = (least: number) =>
+  v.pipe(
+    v.string(),
+    v.regex(/^[0-9]{1,3}%$/u, 'must be a percentage'),
+    v.transform((text) => ({ percent: Number(text.slice(0, -1)) })),
+    v.object({ percent: integer(least, 100) }),
+  );
 
-function requiredArchitecture(spec: Fields): string {
-  const value = spec.raw('architecture');
-  return spec.isArchitecture(value, 'architecture') ? value : '';
+/** A part of the pods of a workload. */
+export type Step = { readonly percent: number } | { readonly pods: number };
+
+const step = v.pipe(
+  v.union([integer(1, maxPods), percent(1)], 'must be a percentage from 1% to 100%, or a number of pods'),
+  v.transform((part): Step => (typeof part === 'number' ? { pods: part } : part)),
+);
+
+const schema = object({
+  spec: object({
+    architecture,
+    /** Selects pods by their labels. Empty: all. */
+    selector: v.nullish(labelSelector, {}),
+    /** Names of Deployments, StatefulSets and ReplicaSets; `undefined`: all. */
+    names: optional(
+      v.pipe(
+        listOf(v.string(), 1, maxNames),
+        v.transform((names): ReadonlySet<string> => new Set(names)),
+      ),
+    ),
+    steps: v.nullish(listOf(step, 1, maxSteps), ['10%', '50%', '100%']),
+    pause: v.nullish(duration, '10m'),
+    unhealthy: section({
+      /** A pod with so many restarts. */
+      restarts: v.nullish(integer(1, 1000), 2),
+      /** A pod that is not ready after this time. */
+      readyWithin: v.nullish(duration, '5m'),
+      /** A pod that takes so many times as long to become ready as the others. */
+      timesSlower: v.nullish(integer(2, 1000), 3),
+    }),
+    /** Percentage points by which more pods may be unhealthy than on the other architectures. */
+    tolerance: v.nullish(percent(0), '10%'),
+    /** After a rollback; `undefined`: a person resumes. */
+    retryAfter: optional(duration),
+    rebalance: v.nullish(v.boolean(), false),
+    paused: v.nullish(v.boolean(), false),
+    aborted: v.nullish(v.boolean(), false),
+    /** When a person resumed it last. */
+    resumedAt: optional(time),
+  }),
+  /** Written by the controller. */
+  status: v.fallback(section({ newPods: optional(v.picklist(newPodsValues)) }), { newPods: undefined }),
+});
+
+export type Rollout = NonNullable<ReturnType<typeof readRollout>['value']>;
+/** What the webhook needs. */
+export type RolloutScope = Pick<
+  Rollout,
+  'namespace' | 'name' | 'createdAt' | 'architecture' | 'selector' | 'names' | 'newPods'
+>;
+
+/** Never throws. An object with an invalid value is ignored as a whole. Durations and times: milliseconds. */
+export function readRollout(resource: KubeObject) {
+  return readResource(schema, resource, ({ spec, status: { newPods } }) => {
+    const { pause: pauseMs, retryAfter: retryAfterMs, ...rest } = spec;
+    const tolerance = spec.tolerance.percent;
+    return { ...identityOf(resource), ...rest, newPods, pauseMs, retryAfterMs, tolerance };
+  });
 }
 
 type Age = Pick<RolloutScope, 'createdAt' | 'name'>;
@@ -166,37 +154,4 @@ export function wantedPods(step: Step, count: number): number {
   if ('pods' in step) return Math.min(step.pods, count);
   const wanted = Math.round((step.percent * count) / 100);
   return step.percent > 0 && count > 1 ? Math.max(1, wanted) : wanted;
-}
-
-function newPodsOf(fields: Fields): NewPods | undefined {
-  const status = fields.raw('status');
-  const value = isRecord(status) ? status['newPods'] : undefined;
-  return newPodsValues.find((each) => each === value);
-}
-
-function namesOf(spec: Fields): ReadonlySet<string> | undefined {
-  return spec.read('names', `a list of 1 to ${maxNames} names`, (value) => {
-    const isList = Array.isArray(value) && value.length > 0 && value.length <= maxNames;
-    return isList && value.every((name): name is string => typeof name === 'string')
-      ? new Set(value)
-      : undefined;
-  });
-}
-
-function stepsOf(spec: Fields): readonly Step[] {
-  const list = spec.raw('steps') ?? defaults.steps;
-  if (!Array.isArray(list) || list.length === 0 || list.length > maxSteps)
-    return spec.problem('steps', `must be a list of 1 to ${maxSteps}`) ?? [];
-  return list.map((step: unknown, index): Step => {
-    if (isIntegerWithin(step, 1, maxPods)) return { pods: step };
-    return { percent: percentOf(spec, `steps[${index}]`, step, 1) };
-  });
-}
-
-function percentOf(spec: Fields, key: string, value: unknown, least = 0): number {
-  const digits = typeof value === 'string' ? /^([0-9]{1,3})%$/u.exec(value)?.[1] : undefined;
-  const percent = Number(digits ?? Number.NaN);
-  if (isIntegerWithin(percent, least, 100)) return percent;
-  const orPods = least > 0 ? ', or a number of pods' : '';
-  return spec.problem(key, `must be a percentage from ${least}% to 100%${orPods}`) ?? 0;
 }

@@ -1,11 +1,9 @@
 import t from 'tap';
-import { readSelector, selects, type Selector } from '../../../src/policy/effective/label-selector.ts';
+import { readShape } from '../../../src/http/shape.ts';
+import { labelSelector, selects, type Selector } from '../../../src/policy/effective/label-selector.ts';
 
 function selector(value: unknown): Selector {
-  const problems: string[] = [];
-  const found = readSelector(value, 'selector', problems);
-  if (problems.length > 0) throw new Error(problems.join());
-  return found;
+  return readShape(labelSelector, value, (where, problem) => new Error(`${where} ${problem}`));
 }
 
 /** Such as `app In api,web; zone Exists`. */
@@ -59,38 +57,21 @@ t.test('selectors match labels as in Kubernetes', async (t) => {
   t.equal(selects(selector({ matchLabels: { a: 'b' } }), null), false, 'labels that are null');
 });
 
-t.test('problems name their position', async (t) => {
-  const problems: string[] = [];
-  readSelector(
-    {
-      matchLabels: { '-': 'x', a: 1 },
-      matchExpressions: [
-        'x',
-        { operator: 'In' },
-        { key: 'a', operator: 'Gt' },
-        { key: 'a', operator: 'In' },
-        { key: 'a', operator: 'Exists', values: ['x'] },
-        { key: 'a', operator: 'In', values: ['-'] },
-        { key: '-', operator: 'Exists' },
-      ],
-    },
-    'spec.s',
-    problems,
-  );
-  t.strictSame(problems, [
-    'spec.s.matchLabels[-] is not a valid label key',
-    'spec.s.matchLabels[a] must be a label value',
-    'spec.s.matchExpressions[0] must be an object',
-    'spec.s.matchExpressions[1].key must be a label key',
-    'spec.s.matchExpressions[2].operator must be one of In, NotIn, Exists, DoesNotExist',
-    'spec.s.matchExpressions[3].values must not be empty for In',
-    'spec.s.matchExpressions[4].values must be empty for Exists',
-    'spec.s.matchExpressions[5].values must be a list of label values',
-    'spec.s.matchExpressions[6].key is not a valid label key',
-  ]);
-  for (const wrong of [null, 'x', [], { matchLabels: [] }, { matchExpressions: {} }]) {
-    const found: string[] = [];
-    readSelector(wrong, 's', found);
-    t.equal(found.length, 1, JSON.stringify(wrong));
-  }
+t.test('the first problem is reported with its position', (t) => {
+  const expression = (...[given]: readonly unknown[]) => ({ matchExpressions: [given] });
+  for (const [value, problem] of [
+    [{ matchLabels: { '-': 'x' } }, 'matchLabels.0.key must be a label key'],
+    [{ matchLabels: { a: 1 } }, 'matchLabels.0.values.0 must be a label value'],
+    [{ matchLabels: [] }, 'matchLabels must be an object'],
+    [{ matchExpressions: {} }, 'matchExpressions must be a list'],
+    [expression('x'), 'matchExpressions.0 must be an object'],
+    [expression({ operator: 'In' }), 'matchExpressions.0.key is missing'],
+    [expression({ key: 'a', operator: 'Gt' }), /^matchExpressions\.0\.operator must be one of "In"/],
+    [expression({ key: 'a', operator: 'In' }), /^matchExpressions\.0 must have values for In/],
+    [expression({ key: 'a', operator: 'Exists', values: ['x'] }), /^matchExpressions\.0 must have values/],
+    [expression({ key: 'a', operator: 'In', values: ['-'] }), /values\.0 must be a label value/],
+    ['x', ' must be an object'],
+  ] as const)
+    t.throws(() => selector(value), { message: problem });
+  t.end();
 });

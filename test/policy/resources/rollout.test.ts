@@ -26,14 +26,14 @@ t.test('rollouts are read exactly if the API server accepts them', (t) => {
 });
 
 t.test('a rollout has defaults', (t) => {
-  like(t, readRollout({ ...rollout({ architecture: 'arm64' }), metadata: null } as object).rollout, {
+  like(t, readRollout({ ...rollout({ architecture: 'arm64' }), metadata: null } as object).value, {
     namespace: '',
     createdAt: 0,
   });
-  like(t, readRollout(rollout({ architecture: 'arm64' })).rollout, {
+  like(t, readRollout(rollout({ architecture: 'arm64' })).value, {
     steps: [{ percent: 10 }, { percent: 50 }, { percent: 100 }],
     pauseMs: 600_000,
-    unhealthy: { restarts: 2, readyWithinMs: 300_000, timesSlower: 3 },
+    unhealthy: { restarts: 2, readyWithin: 300_000, timesSlower: 3 },
     tolerance: 10,
     retryAfterMs: undefined,
     rebalance: false,
@@ -63,7 +63,7 @@ t.test('the workload of a pod is its Deployment, ReplicaSet or StatefulSet', (t)
 
 t.test('names and selector choose the pods of a rollout', (t) => {
   const is = (spec: object): boolean => {
-    const read = readRollout(rollout({ architecture: 'arm64', ...spec })).rollout;
+    const read = readRollout(rollout({ architecture: 'arm64', ...spec })).value;
     return read !== undefined && isInRollout(read, replicaSet, labels);
   };
   t.equal(is({}), true);
@@ -97,7 +97,7 @@ t.test('a step is a rounded percentage or a number of pods', (t) => {
 
 t.test('rollouts are ordered by age, then name', (t) => {
   const at = (name: string, createdAt: number) => ({
-    ...readRollout(rollout({ architecture: 'a' }, name)).rollout,
+    ...readRollout(rollout({ architecture: 'a' }, name)).value,
     createdAt,
   });
   const all = [at('b', 2), at('a', 2), at('c', 1)] as Parameters<typeof byAge>[0][];

@@ -1,4 +1,5 @@
 /** Objects and texts in objects that people write: records, notes, selectors, custom resources, logs. */
+import * as v from 'valibot';
 import { isDeepStrictEqual } from 'node:util';
 import { readDrift } from '../../../cmd/report/judged-pods.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
@@ -12,8 +13,8 @@ import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sour
 import { formatDrifted, keyOfDrifted, parseDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { recordedIn, uncheckedRecord } from '../../../src/placement/record/read.ts';
 import { parseWeights } from '../../../src/placement/rules/preference/read.ts';
-import { readSelector, selects } from '../../../src/policy/effective/label-selector.ts';
-import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
+import { labelSelector, selects } from '../../../src/policy/effective/label-selector.ts';
+import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/placement.ts';
 import { readRollout, wantedPods } from '../../../src/policy/resources/rollout.ts';
 import { object, parsed, words } from './inputs.ts';
 import { must, type FuzzTarget } from './target.ts';
@@ -107,10 +108,8 @@ export const objectTargets: readonly FuzzTarget[] = [
     ],
     words: words('{ } [ ] , null "matchLabels": "operator": "NotIn" "values":[] "key":'),
     feed: (input) => {
-      const problems: string[] = [];
-      const selector = readSelector(parsed(input), 'spec.labelSelector', problems);
-      selects(selector, { app: 'web', zone: 'a' });
-      return [selector, problems];
+      const { success, output } = v.safeParse(labelSelector, parsed(input));
+      return success && selects(output, { app: 'web', zone: 'a' });
     },
     expected: [SyntaxError],
   },
@@ -124,8 +123,8 @@ export const objectTargets: readonly FuzzTarget[] = [
     feed: (input) => {
       const value = object(input) as KubeObject;
       const both = [readClusterConfig(value), readPodConfig(value)];
-      for (const { placement, problems } of both)
-        must((placement === undefined) === problems.length > 0, 'neither a placement nor a problem');
+      for (const { value: read, problems } of both)
+        must((read === undefined) === problems.length > 0, 'neither a placement nor a problem');
       return both;
     },
     expected: [SyntaxError],
@@ -141,7 +140,7 @@ export const objectTargets: readonly FuzzTarget[] = [
     ),
     feed: (input) => {
       const value = object(input) as KubeObject;
-      const { rollout, problems } = readRollout(value);
+      const { value: rollout, problems } = readRollout(value);
       must((rollout === undefined) === problems.length > 0, 'neither a rollout nor a problem');
       const progress = readProgress(value);
       if (!rollout) return [problems, invalidStatus(problems, value, 0)];

@@ -14,14 +14,15 @@ import {
   namedArchitectures,
   unschedulableArchitectures,
   type ArchitecturePreferences,
+  readClusterConfig,
+  readPodConfig,
   type PodPlacement,
-  type Reading,
 } from '../../../policy/resources/placement.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { applyStatus } from '../../write/own-objects.ts';
 import { conditionsOf, type Finding } from '../../write/conditions.ts';
 import { unknownArchitecture } from '../../../names/architecture.ts';
-import { readClusterConfig, readPodConfig } from '../../../policy/resources/read.ts';
+import type { Reading } from '../../../policy/resources/schemas.ts';
 
 const clusterKey = 'cluster';
 const configurationKey = 'configuration';
@@ -122,10 +123,10 @@ export async function validatePodConfigs(
     readings.set(object.metadata?.name ?? '', readPodConfig(object));
     await turn();
   }
-  const winners = winnersAmong([...readings.values()].flatMap(({ placement }) => placement ?? []));
+  const winners = winnersAmong([...readings.values()].flatMap(({ value }) => value ?? []));
   const findings = new Map<string, readonly Finding[]>();
   for (const [name, reading] of readings) {
-    const found = conflict(winners.get(name), reading.placement?.priority);
+    const found = conflict(winners.get(name), reading.value?.priority);
     findings.set(name, [...common(reading, schedulable), found]);
   }
   return findings;
@@ -149,7 +150,7 @@ function winnersAmong(placements: readonly PodPlacement[]): ReadonlyMap<string, 
 }
 
 function common(
-  { placement, problems }: Reading<ArchitecturePreferences>,
+  { value: placement, problems }: Reading<ArchitecturePreferences>,
   schedulable: readonly string[],
 ): readonly Finding[] {
   if (placement === undefined) {

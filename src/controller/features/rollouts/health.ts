@@ -75,7 +75,7 @@ function judgeOf(
   { rollout: { unhealthy }, since, restartsOf }: HealthInput,
   others: Pods,
 ): (pod: RolledPod, now: number) => string | undefined {
-  const { restarts: mostRestarts, readyWithinMs, timesSlower } = unhealthy;
+  const { restarts: mostRestarts, readyWithin: readyWithinMs, timesSlower } = unhealthy;
   const usual = median(others.filter(({ ready, createdAt }) => ready && createdAt >= since).map(timeToReady));
   const slowMs = usual === undefined ? Infinity : Math.max(leastSlowMs, usual * timesSlower);
   return (pod, now) => {

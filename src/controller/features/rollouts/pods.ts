@@ -127,7 +127,7 @@ export class PodCounts {
     const oldest = [...caches.rollouts.values(namespace)]
       .toSorted((a, b) => byAge(ageOf(a), ageOf(b)))
       .slice(0, maxRollouts);
-    const rollouts = oldest.flatMap((each) => readRollout(each).rollout ?? []);
+    const rollouts = oldest.flatMap((each) => readRollout(each).value ?? []);
     const ofRollout = new Map<string, CountedPod[]>(rollouts.map(({ name }) => [name, []]));
     const pods: CountedPod[] = [];
     for (const pod of podsIn(namespace, caches)) {

@@ -77,7 +77,7 @@ export class RolloutReconciler {
       this.#reports.forget(key);
       return undefined;
     }
-    const { rollout, problems } = readRollout(object);
+    const { value: rollout, problems } = readRollout(object);
     const count = rollout && this.#counts.count(namespace, object);
     if (rollout && count?.ofRollout.has(name)) return await this.#follow(object, rollout, count);
     const why = rollout ? [`the namespace has ${maxRollouts} older rollouts`] : problems;

@@ -62,7 +62,7 @@ export class RolloutShares {
     const { namespace = '', uid = '' } = pod.metadata ?? {};
     const owner = controllerOf(pod);
     const object = this.#options.caches.rollouts.get(namespace, name);
-    const { rollout } = object ? readRollout(object) : {};
+    const rollout = object && readRollout(object).value;
     const progress = object && readProgress(object);
     const step = rollout?.steps[progress?.step ?? 0];
     if (owner === undefined || object === undefined || step === undefined) return 'Other';

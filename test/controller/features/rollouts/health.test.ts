@@ -162,7 +162,7 @@ const rows: Readonly<
 
 for (const [about, [now, lines, said, { spec, broken } = {}]] of Object.entries(rows))
   t.test(about, (t) => {
-    const read = readRollout(rollout({ architecture: 'arm64', ...spec })).rollout;
+    const read = readRollout(rollout({ architecture: 'arm64', ...spec })).value;
     if (!read) throw new Error('not valid');
     const verdict = verdictOf({
       workload: { namespace: 'shop', name: 'web', pods: podsOf(lines), going: 0 },

@@ -13,7 +13,7 @@ const start = Date.parse('2026-11-01T00:00:00Z');
 const minute = 60_000;
 
 function read(spec: object = {}): Rollout {
-  const found = readRollout(rollout({ architecture: 'arm64', pause: '10m', ...spec })).rollout;
+  const found = readRollout(rollout({ architecture: 'arm64', pause: '10m', ...spec })).value;
   if (!found) throw new Error('not valid');
   return found;
 }
