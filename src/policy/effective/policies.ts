@@ -3,9 +3,8 @@
  * `ClusterPodPlacementConfig/cluster`, then the namespace's `PodPlacementConfig`s that select the pod, by
  * priority.
  *
- * A change of the configuration, of the cluster's object, or of whether pods may be gated drops all policies;
- * a change in a namespace drops its own. Otherwise an admission costs one pass over the selectors of its
- * namespace.
+ * A change of the configuration, of a custom resource, or of whether pods may be gated drops all policies.
+ * Otherwise an admission costs one pass over the selectors of its namespace.
  */
 import { selects } from './label-selector.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
@@ -15,7 +14,6 @@ import {
   clusterConfigKind,
   clusterConfigName,
   podConfigKind,
-  withinSchedulable,
   type ClusterPlacement,
   type PodPlacement,
 } from '../resources/placement.ts';
@@ -44,54 +42,29 @@ export interface PoliciesOptions {
   readonly agentsAnswer?: (() => boolean) | undefined;
 }
 
-/** For one namespace. Twenty selectors have a million combinations; real namespaces use one per workload. */
-const maxCombinations = 256;
-
-interface Generation {
-  readonly configuration: Configuration;
-  readonly mayGate: boolean;
-  readonly cluster: ClusterPlacement | undefined;
-  readonly base: Policy;
-  /** For namespaces that the cluster's selector excludes. One object: its patterns are compiled once. */
-  readonly excluded: Policy;
-  /** By namespace, by the names of the selected objects. */
-  readonly combinations: Map<string, Map<string, Policy>>;
-}
+/** Twenty selectors have a million combinations; real namespaces use one per workload. */
+const maxPolicies = 2048;
 
 export function createPolicies(options: PoliciesOptions) {
   const { configuration, controllerLeads, agentsAnswer = () => true } = options;
   const { resources = collectResources({}) } = options;
-  let generation: Generation | undefined;
-  resources.onChange((namespace) => {
-    if (namespace === undefined) generation = undefined;
-    else generation?.combinations.delete(namespace);
-  });
+  let inForce: Configuration | undefined;
+  let mayGate = false;
+  /** By the namespace and the names of the objects that select the pod. */
+  const made = new Map<string, Policy>();
+  resources.onChange(() => made.clear());
 
-  function current(): Generation {
-    const inForce = configuration();
-    const mayGate = controllerLeads() && agentsAnswer();
-    if (generation?.configuration === inForce && generation.mayGate === mayGate) return generation;
-    const cluster = resources.cluster();
-    const base = policyFor(inForce, { cluster, mayGate });
-    generation = {
-      configuration: inForce,
-      mayGate,
-      cluster,
-      base,
-      excluded: { ...base, excludedNamespaces: ['*'] },
-      combinations: new Map(),
-    };
-    return generation;
-  }
-
-  function combining(namespace: string, pods: readonly PodPlacement[], now: Generation): Policy {
-    const policies = now.combinations.get(namespace) ?? new Map<string, Policy>();
-    now.combinations.set(namespace, policies);
-    const key = pods.map(({ name }) => name).join();
-    const known = policies.get(key);
+  /** One object for the same layers: its patterns are compiled once. */
+  function policyOfLayers(key: string, pods: readonly PodPlacement[], isExcluded: boolean): Policy {
+    const now = configuration();
+    const gates = controllerLeads() && agentsAnswer();
+    if (now !== inForce || gates !== mayGate) made.clear();
+    [inForce, mayGate] = [now, gates];
+    const known = made.get(key);
     if (known) return known;
-    const policy = policyFor(now.configuration, { cluster: now.cluster, pods, mayGate: now.mayGate });
-    if (policies.size < maxCombinations) policies.set(key, policy);
+    const layered = policyFor(now, { cluster: resources.cluster(), pods, mayGate });
+    const policy = isExcluded ? { ...layered, excludedNamespaces: ['*'] } : layered;
+    if (made.size < maxPolicies) made.set(key, policy);
     return policy;
   }
 
@@ -99,10 +72,10 @@ export function createPolicies(options: PoliciesOptions) {
     /** On the admission path, from memory. */
     policyOf: (subject: PolicySubject): Policy => {
       const { namespace, namespaceLabels, labels } = subject;
-      const now = current();
-      if (isExcluded(now.cluster, namespaceLabels)) return now.excluded;
+      if (isExcluded(resources.cluster(), namespaceLabels)) return policyOfLayers('excluded', [], true);
       const pods = resources.podsIn(namespace).filter(({ selector }) => selects(selector, labels));
-      const policy = pods.length > 0 ? combining(namespace, pods, now) : now.base;
+      const key = pods.length === 0 ? '' : `${namespace}/${pods.map(({ name }) => name).join()}`;
+      const policy = policyOfLayers(key, pods, false);
       const rollout = rolloutOf(resources.rolloutsIn(namespace), subject, controllerLeads());
       return rollout ? { ...policy, rollout } : policy;
     },
@@ -154,17 +127,20 @@ const fullWeight = 100;
 
 /** The first layer that has a setting counts: `PodPlacementConfig`s by precedence, cluster, configuration. */
 export function policyFor(configuration: Configuration, layers: PolicyLayers = {}): Policy {
-  const { namespace, excludedNamespaces, schedulableArchitectures } = configuration;
-  const pods = (layers.pods ?? []).map((each) => withinSchedulable(each, schedulableArchitectures));
-  const cluster = layers.cluster && withinSchedulable(layers.cluster, schedulableArchitectures);
+  const { namespace, excludedNamespaces, schedulableArchitectures: schedulable } = configuration;
+  const { pods = [], cluster } = layers;
   const firstOf = <Key extends keyof PodPlacement>(key: Key) =>
     pods.find((each) => each[key] !== undefined)?.[key];
   const allowed = pods.find((each) => each.architectures !== undefined);
   const fallbackArchitecture =
-    firstOf('fallbackArchitecture') ?? cluster?.fallbackArchitecture ?? configuration.fallbackArchitecture;
+    [...pods, ...(cluster ? [cluster] : [])]
+      .map((each) => each.fallbackArchitecture)
+      // Pods would stay pending. The status of the object reports it.
+      .find((name) => name !== undefined && (schedulable.length === 0 || schedulable.includes(name))) ??
+    configuration.fallbackArchitecture;
   const unknown = firstOf('onUnknownImage') ?? configuration.onUnknownImage;
   return {
-    schedulableArchitectures,
+    schedulableArchitectures: schedulable,
     ...(allowed?.architectures && {
       allowed: { architectures: allowed.architectures, origin: originOf(allowed) },
     }),

@@ -34,19 +34,16 @@ export interface ResourceSources {
 
 /** Follows the sources. An invalid object counts as absent; its status and a metric report it. */
 export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics }: ResourceSources) {
-  const listeners: ((namespace: string | undefined) => void)[] = [];
-  const clusters = new Collected((object) => readClusterConfig(object).value);
-  const pods = new Collected((object) => readPodConfig(object).value, byPrecedence);
-  const rolling = new Collected((object): RolloutScope | undefined => readRollout(object).value, byAge);
-  follow(clusterConfigs, (...change) => {
-    clusters.take(...change);
-    for (const listener of listeners) listener(undefined);
-  });
-  follow(podConfigs, (namespace, ...change) => {
-    pods.take(namespace, ...change);
-    for (const listener of listeners) listener(namespace);
-  });
-  follow(rollouts, (...change) => rolling.take(...change));
+  const listeners: (() => void)[] = [];
+  const changed = (): void => listeners.forEach((listener) => listener());
+  const clusters = new Collected(clusterConfigs, (each) => readClusterConfig(each).value, changed);
+  const pods = new Collected(podConfigs, (each) => readPodConfig(each).value, changed, byPrecedence);
+  const rolling = new Collected(
+    rollouts,
+    (each): RolloutScope | undefined => readRollout(each).value,
+    () => undefined,
+    byAge,
+  );
   if (metrics) {
     const show = itemCounts(metrics, customResources);
     const kinds = [
@@ -65,12 +62,10 @@ export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics
     podsIn: (namespace: string) => pods.in(namespace),
     /** The rollouts of a namespace that affect new pods, the oldest first. */
     rolloutsIn: (namespace: string) => rolling.in(namespace, ({ newPods }) => newPods !== undefined),
-    /** Called when the cluster's object (`undefined`) or one of a namespace changes. */
-    onChange: (listener: (namespace: string | undefined) => void): void => void listeners.push(listener),
+    /** Called when an object changes that is not a rollout. */
+    onChange: (listener: () => void): void => void listeners.push(listener),
   };
 }
-
-type Take = (namespace: string, name: string, object: KubeObject | undefined) => void;
 
 /** Objects of one kind; `undefined`: an invalid one. Sorted at first use: a namespace can have thousands. */
 class Collected<T> {
@@ -79,15 +74,27 @@ class Collected<T> {
   readonly #all = new Store<{ readonly value: T | undefined }>();
   readonly #sorted = new Map<string, readonly T[]>();
 
-  constructor(read: (object: KubeObject) => T | undefined, order?: (a: T, b: T) => number) {
+  constructor(
+    source: ObjectSource | undefined,
+    read: (object: KubeObject) => T | undefined,
+    changed: () => void,
+    order?: (a: T, b: T) => number,
+  ) {
     this.#read = read;
     this.#order = order;
+    for (const object of source?.values() ?? [])
+      this.#take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
+    source?.onEach(({ namespace, name, object }) => {
+      this.#take(namespace, name, object);
+      changed();
+    });
   }
 
-  readonly take: Take = (namespace, name, object) => {
+  /** @param object `undefined`: it is gone */
+  #take(namespace: string, name: string, object: KubeObject | undefined): void {
     this.#all.set(namespace, name, object && { value: this.#read(object) });
     this.#sorted.delete(namespace);
-  };
+  }
 
   get(namespace: string, name: string): T | undefined {
     return this.#all.get(namespace, name)?.value;
@@ -108,11 +115,4 @@ class Collected<T> {
   values(): readonly (T | undefined)[] {
     return [...this.#all.values()].map(({ value }) => value);
   }
-}
-
-/** Takes each object, and each that changes. `undefined`: it is gone. */
-function follow(source: ObjectSource | undefined, take: Take): void {
-  for (const object of source?.values() ?? [])
-    take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
-  source?.onEach(({ namespace, name, object }) => take(namespace, name, object));
 }

@@ -53,7 +53,5 @@ export function followLogLevel(options: {
   };
   follow();
   configuration.onChange(follow);
-  resources.onChange((namespace) => {
-    if (namespace === undefined) follow();
-  });
+  resources.onChange(follow);
 }

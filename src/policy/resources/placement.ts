@@ -145,25 +145,6 @@ export function byPrecedence(a: PodPlacement, b: PodPlacement): number {
   return b.priority - a.priority || a.createdAt - b.createdAt || byName(a.name, b.name);
 }
 
-/**
- * The preferences without unschedulable architectures, because pods would stay pending. The allowed
- * `architectures` stay, because an empty list would allow every architecture. The status reports both.
- * @param schedulable architectures that nodes can have; empty: any
- */
-export function withinSchedulable<T extends ArchitecturePreferences>(
-  preferences: T,
-  schedulable: readonly string[],
-): T {
-  const out = unschedulableArchitectures(preferences, schedulable);
-  const { fallbackArchitecture: fallback, weights = {} } = preferences;
-  const kept = Object.entries(weights).filter(([name]) => !out.includes(name));
-  return {
-    ...preferences,
-    fallbackArchitecture: fallback === undefined || out.includes(fallback) ? undefined : fallback,
-    weights: kept.length === 0 ? undefined : Object.fromEntries(kept),
-  };
-}
-
 /** Sorted, unique. */
 export function unschedulableArchitectures(
   preferences: ArchitecturePreferences,

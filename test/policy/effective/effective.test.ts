@@ -149,16 +149,14 @@ t.test('the first object with architectures limits the pod, even to unschedulabl
   t.equal(policyFor(configuration, { pods: [pod] }).allowed, undefined);
 });
 
-t.test('unschedulable architectures are removed, and the next source applies', async (t) => {
+t.test('of the fallbacks, the first schedulable one applies', async (t) => {
   const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
   const pods = [
-    { ...pod, weights: { s390x: 90, arm64: 10 }, fallbackArchitecture: 's390x' },
-    { ...pod, name: 'other', weights: { s390x: 1 }, fallbackArchitecture: 'arm64' },
+    { ...pod, fallbackArchitecture: 's390x' },
+    { ...pod, name: 'other', fallbackArchitecture: 'arm64' },
   ];
-  const cluster = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 'ppc64le' };
-  const policy = policyFor(configuration, { pods, cluster });
-  t.strictSame(policy.preferences, [{ weights: { arm64: 10 }, origin: 'PodPlacementConfig shop/web' }]);
-  t.equal(policy.fallbackArchitecture, 'arm64');
+  const cluster = { ...nothing, fallbackArchitecture: 'ppc64le' };
+  t.equal(policyFor(configuration, { pods, cluster }).fallbackArchitecture, 'arm64');
   t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);
 });
 

@@ -2,12 +2,11 @@ import t from 'tap';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { followLogLevel, overlaid } from '../../../src/policy/resources/overlay.ts';
-import { clusterConfig, podConfig } from './objects.ts';
+import { clusterConfig } from './objects.ts';
 import { createSource } from './source.ts';
 
 t.test('the log level follows the custom resource, else the configuration', async (t) => {
   const clusterConfigs = createSource();
-  const podConfigs = createSource();
   let current: Configuration = { ...defaultConfiguration(), logLevel: 'warn' };
   const listeners: ((configuration: Configuration) => void)[] = [];
   const configuration = {
@@ -17,7 +16,7 @@ t.test('the log level follows the custom resource, else the configuration', asyn
     },
   };
   const log = { level: 'info' };
-  followLogLevel({ log, configuration, resources: collectResources({ clusterConfigs, podConfigs }) });
+  followLogLevel({ log, configuration, resources: collectResources({ clusterConfigs }) });
   t.equal(log.level, 'warn', 'from the configuration');
   const cases = { Normal: 'info', Debug: 'debug', Trace: 'trace', TraceAll: 'trace' };
   for (const [logVerbosity, level] of Object.entries(cases)) {
@@ -29,9 +28,6 @@ t.test('the log level follows the custom resource, else the configuration', asyn
   t.equal(log.level, 'trace', 'a changed configuration does not override it');
   clusterConfigs.put(clusterConfig({}));
   t.equal(log.level, 'error', 'without logVerbosity the configuration applies');
-  log.level = 'silent';
-  podConfigs.put(podConfig({}));
-  t.equal(log.level, 'silent', 'other objects do not matter');
   clusterConfigs.put(clusterConfig({ logVerbosity: 'Debug' }));
   clusterConfigs.remove('cluster');
   t.equal(log.level, 'error');
