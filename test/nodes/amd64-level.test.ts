@@ -1,10 +1,5 @@
 import t from 'tap';
-import {
-  labeledLevels,
-  levelExpression,
-  levelOfFlags,
-  levelOfLabels,
-} from '../../src/nodes/amd64-level.ts';
+import { labeledLevels, levelExpression, levelOfFlags, levelOfLabels } from '../../src/nodes/amd64-level.ts';
 
 /** Some `flags` of /proc/cpuinfo, including all that matter. */
 const cpus = {
