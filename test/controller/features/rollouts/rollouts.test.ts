@@ -495,7 +495,7 @@ t.test('an invalid or deleted rollout moves no pods', async (t) => {
   const world = await startWorld(t, { steps: ['0%'] });
   pods(world, 1, 0);
   like(t, await world.reconcile(), {
-    message: /^Rollout ignored: spec\.steps\[0\] must be/,
+    message: /^Rollout ignored: spec\.steps\.0 must be/,
     conditions: [{ type: 'Available', status: 'False', reason: 'Invalid' }],
   });
   world.store.remove(rolloutPath);
