@@ -7,7 +7,7 @@ import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError, fileError, listDirectory } from '../../src/files/read.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
-import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
+import { operatingSystemOf } from '../../src/placement/pod/terms.ts';
 import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
 import { InvalidObject, templateOf } from '../../src/webhook/validate-pod.ts';
 import { isRecord } from '../../src/names/values.ts';

@@ -8,7 +8,7 @@ import { isCode } from '../../src/kube/api/errors.ts';
 import type { Container, Node, OwnerReference, Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { imagesOf } from '../../src/placement/pod/images.ts';
-import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
+import { operatingSystemOf } from '../../src/placement/pod/terms.ts';
 import { keys } from '../../src/names/keys.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { offerOfNode, type Offer } from './prices/prices.ts';

@@ -5,7 +5,7 @@
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type { Container, Pod, PodTemplate } from '../kube/api/objects.ts';
 import { imagesUsedBy, type ImageUse } from './pod/images.ts';
-import { operatingSystemOf } from './pod/operating-system.ts';
+import { operatingSystemOf } from './pod/terms.ts';
 import type { PlacementInput } from './decision.ts';
 import type { NodeClasses } from '../nodes/node-classes.ts';
 import { describeArchitectures } from './rules/constraint/no-common.ts';

@@ -36,7 +36,7 @@ test('under `constraints: widen`, a pod that names an architecture is widened, w
   const { admitPod, metric } = await serve(t, { source, policies: widening });
   const admitted = await admitPod(['app:1'], onArch('amd64'));
   t.strictSame(admitted.required, ['amd64', 'arm64']);
-  t.strictSame(admitted.operations[0], { op: 'replace', path: '/spec/nodeSelector', value: {} });
+  t.strictSame(admitted.operations[0], { op: 'add', path: '/spec/nodeSelector', value: {} });
   like(t, admitted.warnings, [/\(amd64\) is widened to amd64, arm64/]);
   t.equal(await metric('archwright_admission_widened_total'), 1);
 });

@@ -14,7 +14,7 @@ import type {
   WithConditions,
 } from '../../kube/api/objects.ts';
 import { isReady, timeOf } from '../../kube/api/fields.ts';
-import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
+import { operatingSystemOf } from '../../placement/pod/terms.ts';
 import { staysTogether } from '../../placement/pod/terms.ts';
 import { controllerOf } from '../pods/workload.ts';
 

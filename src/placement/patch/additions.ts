@@ -102,38 +102,24 @@ export function expressionGroups(
   return lists.filter((expressions) => expressions.length > 0);
 }
 
-export type TermsChange =
-  /** Expressions to append, by index of the present terms. */
-  | { readonly kind: 'append'; readonly lists: readonly Expressions[] }
-  /** Other terms, or terms in a pod without any. */
-  | { readonly kind: 'set'; readonly terms: Terms }
-  | { readonly kind: 'remove' };
-
 interface TermAdditions extends Pick<Added, 'terms' | 'match'> {
   /** Whether the pod has room for the record. */
   readonly isRecorded: boolean;
 }
 
-const unchanged: TermsChange = { kind: 'append', lists: [] };
-
 /**
- * The change of the required terms at admission. Terms are ORed, so a further term would loosen a person's
+ * The required terms at admission; the same list as `present` if nothing changes. Terms are ORed, so a further term would loosen a person's
  * requirement. Instead the additions are ANDed into every term. If the node labels differ by architecture, a
  * term is copied once for each group that it permits. Empty terms stay empty: any expression would make them
  * match.
- * @param own the pod's own terms; the same list as `present` if there are no additions of an earlier call
  */
 export function extendTerms(
   present: Terms | undefined,
   own: Terms | undefined,
   added: TermAdditions,
-): TermsChange {
+): Terms | undefined {
   const terms = extended(own, added);
-  if (terms === undefined) return present === undefined ? unchanged : { kind: 'remove' };
-  if (present === undefined) return { kind: 'set', terms };
-  if (sameList(present, terms, sameTerm)) return unchanged;
-  if (own !== present || terms.length !== present.length) return { kind: 'set', terms };
-  return { kind: 'append', lists: present.map((term) => copiesFor(term, added)[0] ?? []) };
+  return present && terms && sameList(present, terms, sameTerm) ? present : terms;
 }
 
 function extended(own: Terms | undefined, added: TermAdditions): Terms | undefined {

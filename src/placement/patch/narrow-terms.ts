@@ -7,8 +7,7 @@
  * - Any other term gets one group of `terms`: architectures with equal node labels, and these labels. If its
  *   own expressions, or those of an earlier call, allow only one group, that is exact.
  * - If they allow more, one group is chosen, which matches the same nodes or fewer, never a wrong one: the
- *   group with the preferred architecture, then the one with most nodes, then the one with most
- *   architectures.
+ *   group with the preferred architecture, else the one with most architectures.
  *
  * The additions of an earlier call stay. The record then names the old and the new ones together.
  */
@@ -21,20 +20,20 @@ import {
   itemsBeyond,
   permits,
   sameExpression,
+  withExpressions,
   type Expressions,
+  type Terms,
 } from '../pod/terms.ts';
 import { extendedTermsOf, type ExtendedTerm } from '../record/own-fields.ts';
 
 export interface NarrowedTerms {
-  /** By index of the present terms. */
-  readonly appended: readonly Expressions[];
+  /** The present terms with what was added; the same list if that is nothing. */
+  readonly extended: Terms;
   /** For the record: the additions of this call and of earlier ones. */
   readonly terms: readonly Expressions[];
   readonly match: Expressions;
   readonly required: readonly string[] | undefined;
 }
-
-export type NodesOf = (architecture: string) => number;
 
 type Before = Pick<Added, 'terms' | 'match' | 'lookalikes'>;
 
@@ -46,17 +45,16 @@ interface Choice {
 
 /** @param before the additions of an earlier call, if recorded */
 export function narrowTerms(
-  present: readonly NodeSelectorTerm[],
+  present: Terms,
   before: Added | undefined,
   added: Pick<Added, 'terms' | 'match'>,
   decision: Pick<PlacementDecision, 'preferred' | 'required'>,
-  nodesOf: NodesOf = () => 0,
 ): NarrowedTerms {
   const old: Before = before ?? { terms: [], match: [], lookalikes: [] };
   // If no architecture was required, `match` was added to all terms.
   const lists = old.terms.length > 0 || old.match.length === 0 ? old.terms : [old.match];
   const groups = added.terms;
-  const rank = ranking(groups, decision, nodesOf);
+  const rank = ranking(groups, decision);
   const parts = lists.length === 0 ? [] : extendedTermsOf(present, old);
   let choices = present.map((term, index) => {
     if (isEmptyTerm(term) || groups.length + old.terms.length === 0) return undefined;
@@ -67,14 +65,16 @@ export function narrowTerms(
     choices = choices.map((choice) => choice && { ...choice, group: rank[0] ?? -1 });
   }
   const match = beyond(added.match, old.match);
-  const appended = present.map((term, index) => {
+  const extended = present.map((term, index) => {
     const choice = choices[index];
-    if (isEmptyTerm(term)) return [];
-    return choice === undefined ? match : beyond(groups[choice.group] ?? added.match, lists[choice.before]);
+    if (isEmptyTerm(term)) return term;
+    const more =
+      choice === undefined ? match : beyond(groups[choice.group] ?? added.match, lists[choice.before]);
+    return withExpressions(term, more);
   });
   const used = distinct(choices);
   return {
-    appended,
+    extended: extended.every((term, index) => term === present[index]) ? present : extended,
     terms: used
       .map(({ before: list, group }) => {
         const first = lists[list] ?? [];
@@ -103,18 +103,17 @@ function choiceFor(
 function ranking(
   groups: readonly Expressions[],
   { preferred }: Pick<PlacementDecision, 'preferred'>,
-  nodesOf: NodesOf,
 ): readonly number[] {
   const preference = preferred[0]?.architecture;
   const ranked = groups.map((group, index) => {
     const names = architecturesOf(group);
-    const isPreferred = preference !== undefined && names.includes(preference);
-    const nodes = names.reduce((sum, name) => sum + nodesOf(name), 0);
-    return { index, isPreferred, nodes, count: names.length };
+    return {
+      index,
+      isPreferred: preference !== undefined && names.includes(preference),
+      count: names.length,
+    };
   });
-  ranked.sort(
-    (a, b) => Number(b.isPreferred) - Number(a.isPreferred) || b.nodes - a.nodes || b.count - a.count,
-  );
+  ranked.sort((a, b) => Number(b.isPreferred) - Number(a.isPreferred) || b.count - a.count);
   return ranked.map(({ index }) => index);
 }
 

@@ -9,40 +9,28 @@
  *   are added and never removed. Preferred terms may change. The record then has the old and the new
  *   additions.
  */
-import type {
-  NodeSelectorTerm,
-  Pod,
-  PodTemplate,
-  PreferredSchedulingTerm,
-  Toleration,
-} from '../../kube/api/objects.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { Pod, PodSpec, PodTemplate } from '../../kube/api/objects.ts';
 import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts';
 import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
-import { itemsBeyond, sameExpression, type Expressions } from '../pod/terms.ts';
+import { itemsBeyond, requiredTermsOf, sameExpression, type Expressions, type Terms } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
 import { summaryOf } from '../record/summary.ts';
 import { isUpperBound, recordThatFits, unwritten, type WrittenRecord } from '../record/write.ts';
-import { additionsOf, addsNothing, extendTerms, nothingAdded, type TermsChange } from './additions.ts';
-import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts';
+import { additionsOf, addsNothing, extendTerms, nothingAdded } from './additions.ts';
+import { narrowTerms, type NarrowedTerms } from './narrow-terms.ts';
 
-export interface ListChange<Item> {
-  readonly kind: 'append' | 'set';
-  readonly items: readonly Item[];
-}
-
+/** The scheduling fields that the pod gets. One that does not change is the same object as in the pod. */
 export interface Plan extends WrittenRecord {
-  readonly nodeSelector: Readonly<Record<string, string>>;
-  readonly terms: TermsChange;
-  readonly preferred: ListChange<PreferredSchedulingTerm>;
-  readonly tolerations: ListChange<Toleration>;
+  readonly nodeSelector: PodSpec['nodeSelector'] | undefined;
+  readonly affinity: PodSpec['affinity'] | undefined;
+  readonly tolerations: PodSpec['tolerations'] | undefined;
   readonly gate: boolean;
 }
 
 export interface GatedPlanOptions {
-  /** Nodes of an architecture; decides if a term can have only one of several groups. */
-  readonly nodesOf?: NodesOf;
   /** False if the API server refused the annotation for its size. */
   readonly withRecord?: boolean;
 }
@@ -59,11 +47,15 @@ export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecisio
   const { record } = written;
   // Without a record, additions to a gated pod would count as its own once its images are known.
   const added = gate && record === undefined ? nothingAdded : wanted;
+  const { spec } = pod;
+  const terms = extendTerms(requiredTermsOf(spec), fields.terms, {
+    ...added,
+    isRecorded: record !== undefined,
+  });
   return {
-    nodeSelector: pinnedTo(added.pinned, fields.nodeSelector),
-    terms: extendTerms(requiredTermsOf(pod), fields.terms, { ...added, isRecorded: record !== undefined }),
-    preferred: changeOf(fields.preferred, added.preferred, samePreferred),
-    tolerations: changeOf(fields.tolerations, added.tolerations, sameToleration),
+    nodeSelector: pinnedTo(spec, added.pinned, fields.nodeSelector),
+    affinity: affinityOf(spec, terms, fields, added),
+    tolerations: changed(spec.tolerations, fields.tolerations, added.tolerations, sameToleration),
     gate,
     ...(added === wanted ? written : recordThatFits(pod, decision, added, summary)),
   };
@@ -73,53 +65,78 @@ export function gatedPlan(
   pod: Pod,
   decision: PlacementDecision,
   fields: OwnFields,
-  { nodesOf, withRecord = true }: GatedPlanOptions,
+  { withRecord = true }: GatedPlanOptions,
 ): Plan {
   const earlier = decision.replaces?.added;
   const pinned = own(pod.spec.nodeSelector, keys.architectureLabel);
   const wanted = additionsOf(withoutPinIfTaken(decision, pinned, earlier), fields);
-  const present = requiredTermsOf(pod);
-  const narrowed = present && narrowTerms(present, earlier, wanted, decision, nodesOf);
-  const tolerations = itemsBeyond(fields.tolerations.added, wanted.tolerations, sameToleration);
+  const present = requiredTermsOf(pod.spec);
+  const narrowed = present && narrowTerms(present, earlier, wanted, decision);
+  const terms = narrowed
+    ? narrowed.extended
+    : extendTerms(undefined, fields.terms, { ...wanted, isRecorded: true });
+  const earlierTolerations = fields.tolerations.added;
+  const tolerations = itemsBeyond(earlierTolerations, wanted.tolerations, sameToleration);
   const added = {
     ...wanted,
     ...combinedTerms(fields, wanted, earlier, narrowed),
-    tolerations: [...fields.tolerations.added, ...tolerations],
+    tolerations: [...earlierTolerations, ...tolerations],
     pinned: wanted.pinned ?? earlier?.pinned,
   };
   const decided = narrowed ? { ...decision, required: narrowed.required } : decision;
   return {
-    nodeSelector: pinnedTo(pinned ?? wanted.pinned, pod.spec.nodeSelector ?? {}),
-    terms: narrowed
-      ? { kind: 'append', lists: narrowed.appended }
-      : extendTerms(undefined, fields.terms, { ...wanted, isRecorded: true }),
-    preferred: changeOf(fields.preferred, wanted.preferred, samePreferred),
-    tolerations: { kind: 'append', items: tolerations },
+    nodeSelector: pinnedTo(pod.spec, pinned ?? wanted.pinned, pod.spec.nodeSelector ?? {}),
+    affinity: affinityOf(pod.spec, terms, fields, wanted),
+    tolerations: changed(pod.spec.tolerations, fields.tolerations, added.tolerations, sameToleration),
     gate: false,
     // Also without additions: people ask why the pod was placed as it was.
     ...(withRecord ? recordThatFits(pod, decided, added, summaryOf(decided)) : unwritten),
   };
 }
 
-function pinnedTo(architecture: string | undefined, nodeSelector: OwnFields['nodeSelector']) {
-  return architecture === undefined
-    ? nodeSelector
-    : { ...nodeSelector, [keys.architectureLabel]: architecture };
+function pinnedTo(
+  { nodeSelector: present }: PodSpec,
+  architecture: string | undefined,
+  theirs: OwnFields['nodeSelector'],
+): PodSpec['nodeSelector'] | undefined {
+  const wanted = architecture === undefined ? theirs : { ...theirs, [keys.architectureLabel]: architecture };
+  return isDeepStrictEqual(present ?? {}, wanted) ? present : wanted;
 }
 
-function requiredTermsOf({ spec }: Pod | PodTemplate): readonly NodeSelectorTerm[] | undefined {
-  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  return required ? (required.nodeSelectorTerms ?? []) : undefined;
+function affinityOf(
+  spec: PodSpec,
+  terms: Terms | undefined,
+  { preferred: split }: OwnFields,
+  added: Pick<Added, 'preferred'>,
+): PodSpec['affinity'] | undefined {
+  const {
+    requiredDuringSchedulingIgnoredDuringExecution: required,
+    preferredDuringSchedulingIgnoredDuringExecution: present,
+    ...rest
+  } = spec.affinity?.nodeAffinity ?? {};
+  const preferred = changed(present, split, added.preferred, samePreferred);
+  if (terms === requiredTermsOf(spec) && preferred === present) return spec.affinity;
+  const nodeAffinity = {
+    ...rest,
+    ...(terms && {
+      requiredDuringSchedulingIgnoredDuringExecution: { ...required, nodeSelectorTerms: terms },
+    }),
+    ...(preferred?.length && { preferredDuringSchedulingIgnoredDuringExecution: preferred }),
+  };
+  return { ...spec.affinity, nodeAffinity };
 }
 
-function changeOf<Item>(
+/** The same list if nothing changes. Additions that no longer apply are removed. */
+function changed<Item>(
+  present: readonly Item[] | undefined,
   { own: theirs, added }: Split<Item>,
   wanted: readonly Item[],
   same: (a: Item, b: Item) => boolean,
-): ListChange<Item> {
+): readonly Item[] | undefined {
   const isStale = added.some((item) => !wanted.some((other) => same(item, other)));
-  if (isStale) return { kind: 'set', items: [...theirs, ...wanted] };
-  return { kind: 'append', items: itemsBeyond(added, wanted, same) };
+  if (isStale) return [...theirs, ...wanted];
+  const missing = itemsBeyond(added, wanted, same);
+  return missing.length === 0 ? present : [...(present ?? []), ...missing];
 }
 
 /** If the nodeSelector has an architecture already, a hard preference is written as an expression. */

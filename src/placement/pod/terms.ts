@@ -11,11 +11,20 @@ import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../k
 import { isArchitectureKey } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { meets } from '../../names/labels.ts';
+import { defaultOs } from '../../names/platform.ts';
 import { own } from '../../names/values.ts';
 import type { OwnFields } from '../decision.ts';
 
 export type Terms = readonly NodeSelectorTerm[];
 export type Expressions = readonly NodeSelectorRequirement[];
+
+const noTerms: Terms = [];
+
+/** `undefined`: the pod has no required node affinity. */
+export function requiredTermsOf({ affinity }: Pick<PodSpec, 'affinity'>): Terms | undefined {
+  const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return required ? (required.nodeSelectorTerms ?? noTerms) : undefined;
+}
 
 export function isEmptyTerm(term: NodeSelectorTerm): boolean {
   return !term.matchExpressions?.length && !term.matchFields?.length;
@@ -144,4 +153,33 @@ export function itemsBeyond<Item>(
 ): readonly Item[] {
   if (present.length === 0) return wanted;
   return wanted.filter((item) => !present.some((other) => same(item, other)));
+}
+
+const osLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os'] as const;
+
+/**
+ * The operating system of a pod: `spec.os.name`, else that of the nodeSelector or of all required terms with
+ * content, else `linux`. `spec.os` only informs the kubelet and the validation of pods. Most pods for Windows
+ * have nothing but the label `kubernetes.io/os` in their nodeSelector, which the scheduler reads.
+ */
+export function operatingSystemOf(spec: PodSpec): string {
+  if (spec.os?.name) return spec.os.name;
+  for (const label of osLabels) {
+    const selected = own(spec.nodeSelector, label);
+    if (selected) return selected;
+  }
+  const named = new Set(
+    requiredTermsOf(spec)
+      ?.filter((term) => !isEmptyTerm(term))
+      .map(osOfTerm),
+  );
+  return (named.size === 1 && [...named][0]) || defaultOs;
+}
+
+function osOfTerm({ matchExpressions }: NodeSelectorTerm): string | undefined {
+  const chosen = matchExpressions?.find(
+    ({ key, operator, values }) =>
+      operator === 'In' && values?.length === 1 && osLabels.some((label) => label === key),
+  );
+  return chosen?.values?.[0];
 }

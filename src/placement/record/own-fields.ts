@@ -16,6 +16,7 @@ import type { Added, OwnFields, Recorded, Split, Widened } from '../decision.ts'
 import {
   constrainsItself,
   isEmptyTerm,
+  requiredTermsOf,
   sameExpression,
   sameTerm,
   withExpressions,
@@ -25,10 +26,8 @@ import {
 import { sameToleration } from '../pod/expressions.ts';
 
 export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnFields {
-  const affinity = spec.affinity?.nodeAffinity;
-  const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  const terms = required ? (required.nodeSelectorTerms ?? []) : undefined;
-  const preferred = affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  const terms = requiredTermsOf(spec);
+  const preferred = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
   const tolerations = spec.tolerations ?? [];
   const nodeSelector = spec.nodeSelector ?? {};
   if (recorded === undefined) {

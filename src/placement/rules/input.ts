@@ -8,7 +8,7 @@ import {
 } from '../pod/matched-labels.ts';
 import type { ImageVerdict, OwnFields, PlacementInput, Recorded, Widened } from '../decision.ts';
 import type { ImageUse } from '../pod/images.ts';
-import { operatingSystemOf } from '../pod/operating-system.ts';
+import { operatingSystemOf } from '../pod/terms.ts';
 import { ownFieldsOf } from '../record/own-fields.ts';
 import { recordedIn, recordedWidened } from '../record/read.ts';
 import { commonArchitectures, withinAllowed, withinClasses, type CommonFit } from './images/common.ts';

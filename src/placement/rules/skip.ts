@@ -9,7 +9,7 @@ import { keys } from '../../names/keys.ts';
 import { printable } from '../../names/printable.ts';
 import { noAdditions, type PlacementDecision, type PlacementInput, type SkipReason } from '../decision.ts';
 import { imagesOf, type ImageUse } from '../pod/images.ts';
-import { operatingSystemOf } from '../pod/operating-system.ts';
+import { operatingSystemOf, requiredTermsOf } from '../pod/terms.ts';
 import { describeRule, reason } from './rules.ts';
 
 /** Set by the kubelet on the API's copy of a static pod (kubernetes pkg/kubelet/types/constants.go). */
@@ -110,9 +110,8 @@ function choosesControlPlane(spec: PodSpec): boolean {
   return controlPlaneRoles.some((role) => own(spec.nodeSelector, role) !== undefined);
 }
 
-function hasTooManyTerms({ affinity }: PodSpec): boolean {
-  const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  const terms = required?.nodeSelectorTerms ?? [];
+function hasTooManyTerms(spec: PodSpec): boolean {
+  const terms = requiredTermsOf(spec) ?? [];
   if (terms.length > maxTerms) return true;
   let values = 0;
   for (const { matchExpressions, matchFields } of terms) {

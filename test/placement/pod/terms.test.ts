@@ -1,7 +1,26 @@
 import { test } from 'tap';
-import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from '../../../src/kube/api/objects.ts';
+import type {
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Pod,
+  PodSpec,
+} from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { inputOf, isIn, place, podOf, termOf, termsOf, withLabels } from '../../support/placement-input.ts';
+import { decide } from '../../../src/placement/decide.ts';
+import { operatingSystemOf } from '../../../src/placement/pod/terms.ts';
+import { runningPodWarnings } from '../../../src/placement/running-pod.ts';
+import {
+  facts,
+  factsFrom,
+  inputOf,
+  isIn,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  withLabels,
+} from '../../support/placement-input.ts';
 import { withUserMs } from '../../support/cpu-time.ts';
 import { like } from '../../support/like.ts';
 
@@ -114,4 +133,63 @@ test('long lists of architectures are read in linear time', async (t) => {
   );
   const [, ms] = await withUserMs(() => place(inputOf(withTerms([hostile]), { a: 'arm64' })));
   t.ok(ms < 2000, `${ms} ms`);
+});
+
+const label = 'kubernetes.io/os';
+const beta = 'beta.kubernetes.io/os';
+
+function term(operator: string, ...values: readonly string[]): NodeSelectorTerm {
+  return termOf({ key: label, operator, values });
+}
+
+const windows = { nodeSelector: { [label]: 'windows' } };
+
+const systems: readonly (readonly [name: string, spec: Partial<PodSpec>, os: string])[] = [
+  ['not set', {}, 'linux'],
+  ['spec.os', { os: { name: 'windows' } }, 'windows'],
+  ['spec.os without a name', { os: { name: '' } }, 'linux'],
+  ['the nodeSelector', windows, 'windows'],
+  ['the nodeSelector by the old label', { nodeSelector: { [beta]: 'windows' } }, 'windows'],
+  ['both labels', { nodeSelector: { [beta]: 'linux', [label]: 'windows' } }, 'windows'],
+  ['an empty value in the nodeSelector', { nodeSelector: { [label]: '' } }, 'linux'],
+  ['other labels in the nodeSelector', { nodeSelector: { pool: 'windows' } }, 'linux'],
+  ['spec.os beside a nodeSelector', { os: { name: 'linux' }, ...windows }, 'linux'],
+  ['the only required term', requiring(term('In', 'windows')), 'windows'],
+  ['the old label in a required term', requiring(termOf(isIn(beta, 'windows'))), 'windows'],
+  ['every required term', requiring(term('In', 'windows'), term('In', 'windows')), 'windows'],
+  ['every term that can match', requiring({}, term('In', 'windows')), 'windows'],
+  ['one of two required terms', requiring(term('In', 'windows'), { matchExpressions: [] }), 'windows'],
+  [
+    'one of two terms that can match',
+    requiring(term('In', 'windows'), termOf({ key: 'pool', operator: 'Exists' })),
+    'linux',
+  ],
+  ['different terms', requiring(term('In', 'windows'), term('In', 'linux')), 'linux'],
+  ['a term with two systems', requiring(term('In', 'windows', 'linux')), 'linux'],
+  ['a term that excludes one', requiring(term('NotIn', 'linux')), 'linux'],
+  ['no term at all', requiring(), 'linux'],
+  ['the nodeSelector beside a term', { ...windows, ...requiring(term('In', 'linux')) }, 'windows'],
+];
+
+test('the operating system of a pod', async (t) => {
+  for (const [name, spec, os] of systems) t.equal(operatingSystemOf(podOf(['a'], spec).spec), os, name);
+});
+
+test('an override applies to pods of every operating system', async (t) => {
+  const override = facts('linux/arm64 windows/arm64', { source: 'override' });
+  for (const os of ['linux', 'windows', 'freebsd', 'darwin']) {
+    const decision = decide(inputOf(podOf(['a'], { nodeSelector: { [label]: os } }), { a: override }));
+    t.strictSame(decision.required, ['arm64'], os);
+  }
+  const anything = facts('', { source: 'override' });
+  t.equal(decide(inputOf(podOf(['a'], windows), { a: anything })).outcome, 'unconstrained');
+});
+
+test('a debugging container in a pod for Windows gets no false warning', async (t) => {
+  const known = factsFrom({ debug: 'linux/arm64 windows/amd64' });
+  const pod = podOf([], { ...windows, nodeName: 'n1', ephemeralContainers: [{ name: 'd', image: 'debug' }] });
+  const warningsOn = (nodeArchitecture: string): number =>
+    runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts: known }).length;
+  t.equal(warningsOn('amd64'), 0);
+  t.equal(warningsOn('arm64'), 1);
 });

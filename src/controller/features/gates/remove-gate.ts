@@ -7,10 +7,8 @@ import type { Pod } from '../../../kube/api/objects.ts';
 import { keys } from '../../../names/keys.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { PlacementDecision } from '../../../placement/decision.ts';
-import type { NodesOf } from '../../../placement/patch/narrow-terms.ts';
 import { patchGatedPod, ungatedPod } from '../../../placement/patch/patch.ts';
 import { summaryOf } from '../../../placement/record/summary.ts';
-import type { Caches } from '../../state/caches.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 
@@ -29,13 +27,11 @@ const maxTries = 4;
 
 export class GateRemover {
   readonly #leader: LeaderContext;
-  readonly #nodesOf: NodesOf;
   readonly #onConflict: () => void;
 
   /** @param onConflict called for each try that failed and is followed by another one */
   constructor(leader: LeaderContext, onConflict: () => void) {
     this.#leader = leader;
-    this.#nodesOf = nodeCounts(leader.caches.nodes);
     this.#onConflict = onConflict;
   }
 
@@ -67,8 +63,7 @@ export class GateRemover {
     let withRecord = true;
     for (let tries = 1; ; tries += 1) {
       try {
-        const options = { nodesOf: this.#nodesOf, withRecord };
-        const body = decision ? patchGatedPod(pod, decision, options) : ungatedPod(pod);
+        const body = decision ? patchGatedPod(pod, decision, { withRecord }) : ungatedPod(pod);
         await client.patch(pathOf(pod), { type: 'json', body }, { signal });
         return decision ? { kind: 'placed', pod, decision } : { kind: 'gate-only', pod, why };
       } catch (error) {
@@ -133,18 +128,6 @@ export class GateRemover {
 
 function pathOf({ metadata = {} }: Pod): string {
   return paths.pods(metadata.namespace ?? '', metadata.name ?? '');
-}
-
-/** The number of nodes of an architecture; counted again only after nodes have changed. */
-function nodeCounts(nodes: Caches['nodes']): NodesOf {
-  let groups: Map<string | undefined, unknown[]> | undefined;
-  nodes.onChange(() => {
-    groups = undefined;
-  });
-  return (wanted) => {
-    groups ??= Map.groupBy(nodes.values(), ({ architecture }) => architecture);
-    return groups.get(wanted)?.length ?? 0;
-  };
 }
 
 /**

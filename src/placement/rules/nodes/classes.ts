@@ -17,7 +17,7 @@ import {
 import { levelOfVariant } from '../../../nodes/machine.ts';
 import { groupsOf, type NodesOfClass } from '../../../nodes/node-classes.ts';
 import type { ImageVerdict, Reason } from '../../decision.ts';
-import { constrainsItself, namesNode } from '../../pod/terms.ts';
+import { constrainsItself, namesNode, requiredTermsOf } from '../../pod/terms.ts';
 import type { RuleInput } from '../input.ts';
 import { reason, type Draft } from '../rules.ts';
 import { areTooMany, maxNamesBytes, withoutExclusion, type Exclusion } from './pullable.ts';
@@ -83,8 +83,7 @@ function takesLabel(
 ): boolean {
   if (outcome === 'own-constraint' || terms?.some(constrainsItself)) return false;
   // A waiting pod's terms cannot be copied (KEP-3838): the label would exclude all other architectures.
-  const affinity = pod.spec.affinity?.nodeAffinity;
-  const isCopied = waiting !== true || affinity?.requiredDuringSchedulingIgnoredDuringExecution === undefined;
+  const isCopied = waiting !== true || requiredTermsOf(pod.spec) === undefined;
   return isCopied || architectures.every((name) => name === 'amd64');
 }
 
