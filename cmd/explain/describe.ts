@@ -5,7 +5,7 @@ import type { ImageVerdict, PlacementDecision, Widened } from '../../src/placeme
 import { listed, printable } from '../../src/names/printable.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
-import { outcomeText } from '../../src/placement/record/summary.ts';
+import { outcomeText } from '../../src/placement/record/write.ts';
 import {
   describeDetails,
   errorText,

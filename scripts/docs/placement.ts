@@ -77,7 +77,7 @@ reason) if
   [can run them](#variants-and-cpu-levels);
 - it is pinned by its label or annotation in mode \`hard\`, by its label \`kubernetes.io/arch\` under \`matchNodeLabels\`, or to a node;
 - its required terms name different architectures, it has a \`runtimeClassName\`, or it names the architecture of its [\`ArchitectureRollout\`](rollout.md);
-- another webhook names an architecture again, or the annotation has no room.
+- another webhook names an architecture again.
 
 \`NotIn\` is kept. DaemonSets and templates are never widened. To exempt pods, set \`constraints: keep\` in a \`PodPlacementConfig\`.
 

@@ -14,8 +14,7 @@ import { nodeLabelsOf } from './rules/nodes/labels.ts';
 import { excludedNodesOf } from './rules/nodes/pullable.ts';
 import { addedTolerations } from './rules/nodes/tolerations.ts';
 import { preferredOf } from './rules/preference/prefer.ts';
-import { placementMistakes, skipped, skipReasonOf } from './rules/skip.ts';
-import { unchangedTemplate } from './rules/workload-template.ts';
+import { placementMistakes, skipped, skipReasonOf, unchangedTemplate } from './rules/skip.ts';
 import { namedNodeWarnings } from './running-pod.ts';
 
 export function decide(input: PlacementInput): PlacementDecision {
@@ -28,7 +27,7 @@ export function decide(input: PlacementInput): PlacementDecision {
   const preference = preferredOf(now, draft);
   const { required } = preference;
   const tolerations = addedTolerations(now, draft, required);
-  const labels = nodeLabelsOf(now, draft, required);
+  const labels = nodeLabelsOf(now.policy, now.labels, draft, required);
   const classes = restrictToClasses(now, draft, required);
   const nodes = excludedNodesOf(now, draft, required, classes.hostnames);
 
@@ -47,7 +46,7 @@ export function decide(input: PlacementInput): PlacementDecision {
     preferred: preference.preferred,
     preferenceMode: preference.mode,
     nodeLabelsByArchitecture: labels.byArchitecture,
-    nodeLabels: now.matchedLabels,
+    nodeLabels: now.labels.matched,
     ...(classes.amd64Level && { amd64Level: classes.amd64Level }),
     excludedNodes: nodes.hostnames,
     tolerations: tolerations.added,

@@ -56,27 +56,16 @@ function recordOperations(
   return entryOperations(metadata?.annotations, `${path}/annotations`, keys.decision, record);
 }
 
-/** Nearly every pod gets all three. */
-const escapedKeys = {
-  [keys.decision]: escaped(keys.decision),
-  [keys.summary]: escaped(keys.summary),
-  [keys.placementState]: escaped(keys.placementState),
-};
-
 /** Writes or removes an entry of labels or annotations. @param path of all of them */
 export function entryOperations(
   present: Readonly<Record<string, string>> | null | undefined,
   path: string,
-  key: keyof typeof escapedKeys,
+  key: string,
   value: string | undefined,
 ): Operation[] {
   if (own(present, key) === value) return [];
-  const entry = `${path}/${escapedKeys[key]}`;
+  // A reference token of a JSON pointer (RFC 6901, section 3); archwright's keys have no `~`.
+  const entry = `${path}/${key.replaceAll('/', '~1')}`;
   if (value === undefined) return [{ op: 'remove', path: entry }];
   return [present ? { op: 'add', path: entry, value } : { op: 'add', path, value: { [key]: value } }];
-}
-
-/** A reference token of a JSON pointer (RFC 6901, section 3). */
-function escaped(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1');
 }

@@ -17,8 +17,7 @@ import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts'
 import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
 import { itemsBeyond, requiredTermsOf, sameExpression, type Expressions, type Terms } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
-import { summaryOf } from '../record/summary.ts';
-import { isUpperBound, recordThatFits, unwritten, type WrittenRecord } from '../record/write.ts';
+import { isUpperBound, recordThatFits, summaryOf, unwritten, type WrittenRecord } from '../record/write.ts';
 import { additionsOf, addsNothing, extendTerms, nothingAdded } from './additions.ts';
 import { narrowTerms, type NarrowedTerms } from './narrow-terms.ts';
 

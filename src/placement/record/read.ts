@@ -25,7 +25,7 @@ export const version = 1;
 export type RecordedExpression = readonly [string, readonly string[]];
 
 /** More than any policy produces. */
-export const maxReadLength = 32_768;
+const maxReadLength = 32_768;
 
 /** More than any real record has: 16 architectures, 250 excluded nodes, the tolerations of a policy. */
 const maxItems = 256;

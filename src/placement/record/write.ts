@@ -1,5 +1,5 @@
 /**
- * Writes the annotation `arch.example/decision`: the decision and its additions as compact, versioned JSON,
+ * Writes the annotations `arch.example/summary`, for people, and `arch.example/decision`: the decision and its additions as compact, versioned JSON,
  * so that a later call replaces the additions. `read.ts` reads it.
  *
  * The API server refuses an object with annotations of more than 256 KiB together (apimachinery
@@ -9,15 +9,17 @@ import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/o
 import { hashText } from '../../names/hash.ts';
 import { keys } from '../../names/keys.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
-import type { Added, ImageVerdict, PlacementDecision, Widened } from '../decision.ts';
-import { publicCode } from '../rules/images/unknown.ts';
-import { maxReadLength, version, withSeal, type RecordedExpression } from './read.ts';
-import { maxSummaryBytes } from './summary.ts';
+import type { Added, ImageVerdict, Outcome, PlacementDecision, Widened } from '../decision.ts';
+import { describeUnknown, publicCode } from '../rules/images/unknown.ts';
+import { version, withSeal, type RecordedExpression } from './read.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
 
 /** Characters for images. Additions are always complete; the policy bounds them. */
 const maxImagesLength = 3200;
+
+/** Room for the name of an unknown image and the reason. Events have the whole text. */
+const maxSummaryBytes = 256;
 
 /** Text of the annotations; `undefined`: no annotation. */
 export interface WrittenRecord {
@@ -38,13 +40,6 @@ export function recordThatFits(
   const text = recordText(decision, added, isUpperBound(decision, added));
   const written = { record: seal ? withSeal(text, seal) : text, summary };
   return fits(metadata?.annotations ?? {}, written) ? written : unwritten;
-}
-
-const longest = { record: ' '.repeat(maxReadLength), summary: ' '.repeat(maxSummaryBytes) };
-
-/** Whether any record that `read.ts` accepts fits. */
-export function hasRoomForRecord({ metadata }: Pick<Pod | PodTemplate, 'metadata'>): boolean {
-  return fits(metadata?.annotations ?? {}, longest);
 }
 
 function fits(
@@ -146,4 +141,34 @@ function imageDetail(images: readonly ImageVerdict[]): readonly (readonly [strin
     shown.push([name, detail]);
   }
   return shown;
+}
+
+/**
+ * The annotation `arch.example/summary`: the decision in one line, for `kubectl describe pod`, which cuts
+ * lines at 140 characters. No program reads it. Templates have none, because every change restarts all of
+ * their pods.
+ */
+export function summaryOf(decision: PlacementDecision): string {
+  const { outcome, required, widened, preferred } = decision;
+  const names = preferred.map(({ architecture }) => architecture).join(', ');
+  const preference = names === '' ? '' : `; prefers ${names}`;
+  const text = `${outcomeText(outcome, required, widened !== undefined)}: ${why(decision)}${preference}`;
+  return printable(text, maxSummaryBytes);
+}
+
+/** `placed, requires amd64, arm64`; of a pod that stays pending only that. */
+export function outcomeText(
+  outcome: Outcome,
+  required: readonly string[] | undefined,
+  isWidened: boolean,
+): string {
+  if (required === undefined || required.length === 0) return outcome;
+  return `${outcome}, ${isWidened ? 'widened to' : 'requires'} ${printable(required.join(', '), 200)}`;
+}
+
+/** Anyone who may read the pod can read it, so it has only the public text about an unknown image. */
+function why({ outcome, images, message, reasons }: PlacementDecision): string {
+  if (outcome === 'placed') return 'all images can run there';
+  const isOwn = outcome === 'own-constraint';
+  return (isOwn ? '' : describeUnknown(images)) || (message ?? reasons[0]?.message ?? '');
 }

@@ -5,7 +5,7 @@ import {
   possibleLabels,
   withinNamed,
   type Labels,
-} from '../pod/matched-labels.ts';
+} from './nodes/labels.ts';
 import type { ImageVerdict, OwnFields, PlacementInput, Recorded, Widened } from '../decision.ts';
 import type { ImageUse } from '../pod/images.ts';
 import { operatingSystemOf } from '../pod/terms.ts';
@@ -28,10 +28,9 @@ export interface RuleInput extends PlacementInput {
   readonly fit: CommonFit;
   /** Those that the policy and the pod's labels allow, too. `undefined`: any. */
   readonly common: readonly string[] | undefined;
-  /** Labels of the pod that its node must have, and those of them that name an architecture. */
-  readonly matchedLabels: Labels;
-  /** Others, which its own constraints exclude. */
-  readonly contradictedLabels: Labels;
+  /** Labels of the pod that its node must have. */
+  readonly labels: ReturnType<typeof possibleLabels>;
+  /** Those of them that name an architecture. */
   readonly matchedArchitectures: Labels;
   readonly preferences: readonly Preference[];
 }
@@ -56,8 +55,7 @@ export function ruleInputOf(input: PlacementInput, uses: readonly ImageUse[]): R
     images,
     fit,
     common: withinNamed(withinAllowed(fit.architectures, policy), matchedArchitectures),
-    matchedLabels: labels.matched,
-    contradictedLabels: labels.contradicted,
+    labels,
     matchedArchitectures,
     preferences: preferencesOf(pod.metadata, policy),
   };

@@ -1,16 +1,19 @@
 /**
- * Skipped pods, each for a counted reason. Conditions on plain fields are also match conditions of the
+ * Pods and templates to which nothing is added: skipped pods, each for a counted reason, and the templates of
+ * workloads. Conditions on plain fields are also match conditions of the
  * webhook configuration, so that the API server does not call the webhook.
  */
 import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/values.ts';
 import { matchesAny } from '../../names/glob.ts';
 import { keys } from '../../names/keys.ts';
-import { printable } from '../../names/printable.ts';
+import { boundedWarnings, printable } from '../../names/printable.ts';
 import { noAdditions, type PlacementDecision, type PlacementInput, type SkipReason } from '../decision.ts';
 import { imagesOf, type ImageUse } from '../pod/images.ts';
 import { operatingSystemOf, requiredTermsOf } from '../pod/terms.ts';
-import { describeRule, reason } from './rules.ts';
+import { explainNoCommon } from './constraint/no-common.ts';
+import type { RuleInput } from './input.ts';
+import { describeRule, reason, type Rule } from './rules.ts';
 
 /** Set by the kubelet on the API's copy of a static pod (kubernetes pkg/kubelet/types/constants.go). */
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
@@ -119,4 +122,39 @@ function hasTooManyTerms(spec: PodSpec): boolean {
       for (const expression of list ?? []) values += 1 + (expression.values?.length ?? 0);
   }
   return values > maxValues;
+}
+
+/** What holds for the pods of a template too. */
+const rulesOfPods: ReadonlySet<string> = new Set<Rule>([
+  'constraint-widened',
+  'constraint-not-widened',
+  'exec-format-error',
+  'cpu-level',
+]);
+
+/**
+ * Templates of workloads stay unchanged, because their pods are placed when they are created. A controller
+ * creates these, so the person who applies the template gets the warnings about them.
+ */
+export function unchangedTemplate(
+  { os, images, warnings, reasons }: PlacementDecision,
+  input: RuleInput,
+): PlacementDecision {
+  const { common } = input;
+  const message =
+    common === undefined
+      ? 'its images constrain nothing so far'
+      : `its images can run on ${common.join(', ') || 'no common architecture'}`;
+  return {
+    ...noAdditions,
+    outcome: 'unconstrained',
+    template: 'workload',
+    os,
+    images,
+    warnings:
+      common?.length === 0
+        ? boundedWarnings([`archwright: pods of this template cannot be placed: ${explainNoCommon(input)}`])
+        : warnings,
+    reasons: [reason('workload-template', message), ...reasons.filter(({ rule }) => rulesOfPods.has(rule))],
+  };
 }

@@ -8,7 +8,7 @@ import { keys } from '../../../names/keys.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { PlacementDecision } from '../../../placement/decision.ts';
 import { patchGatedPod, ungatedPod } from '../../../placement/patch/patch.ts';
-import { summaryOf } from '../../../placement/record/summary.ts';
+import { summaryOf } from '../../../placement/record/write.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 

@@ -4,11 +4,12 @@
  */
 import { printable } from '../../../names/printable.ts';
 import type { Reason } from '../../decision.ts';
+import { permittedBy, staysTogether } from '../../pod/terms.ts';
 import type { RuleInput } from '../input.ts';
+import { isPinnedByLabel } from '../preference/prefer.ts';
 import { draft, reason, type Draft } from '../rules.ts';
 import { noCommonArchitecture } from './no-common.ts';
 import { keepOwnConstraint } from './own.ts';
-import { withinRollout } from './rollout.ts';
 import { unknownImage } from './unknown.ts';
 import { widenConstraint } from './widen.ts';
 
@@ -41,4 +42,37 @@ function explainAllowed({ policy: { allowed } }: RuleInput, { outcome }: Draft):
   if (allowed === undefined || outcome === 'own-constraint') return [];
   const architectures = printable(allowed.architectures.join(', '), 200);
   return [reason('allowed-architectures', `${printable(allowed.origin, 320)} allows ${architectures}`)];
+}
+
+/**
+ * An `ArchitectureRollout` only chooses among the architectures that all images have and the pod permits. If
+ * its architecture is not one of them, or the only one, it changes nothing. Nor does it affect templates, pods
+ * that a person pins by label or annotation, and pods that must run on the architecture of their group.
+ */
+function withinRollout(input: RuleInput, base: Draft): Draft {
+  const { outcome, required, ...more } = base;
+  const { rollout } = input.policy;
+  if (rollout === undefined || input.template !== undefined || isPinnedByLabel(input)) return base;
+  if (outcome !== 'placed' || required === undefined || staysTogether(input.pod.spec)) return base;
+  const { name, architecture, newPods } = rollout;
+  const permitted = required.filter((each) => permittedBy(input.fields.terms, each));
+  const others = permitted.filter((each) => each !== architecture);
+  if (others.length === 0 || others.length === permitted.length) return base;
+  const text = `ArchitectureRollout ${name}`;
+  if (newPods === 'Choose') {
+    const chosen = draft('gated', required, 'rollout-choose', `${text} moves a part of the pods`);
+    const reasons = [...chosen.reasons, ...base.reasons];
+    return { ...more, ...chosen, gate: true, warnings: base.warnings, reasons };
+  }
+  const isTarget = newPods === 'Target';
+  const narrowed = isTarget
+    ? draft('placed', [architecture], 'rollout-target', `${text} moves the pod to ${architecture}`)
+    : draft('placed', others, 'rollout-other', `${text} keeps the pod off ${architecture}`);
+  return {
+    ...more,
+    ...narrowed,
+    rollout: { name, side: newPods },
+    warnings: base.warnings,
+    reasons: [...base.reasons, ...narrowed.reasons],
+  };
 }

@@ -5,7 +5,7 @@
 import { defaultOs } from '../../../names/platform.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import type { ImageVerdict } from '../../decision.ts';
-import { describeLabels } from '../../pod/matched-labels.ts';
+import { describeLabels } from '../nodes/labels.ts';
 import type { RuleInput } from '../input.ts';
 import { draft, type Draft } from '../rules.ts';
 

@@ -10,10 +10,11 @@ import { keys } from '../../../names/keys.ts';
 import { printable } from '../../../names/printable.ts';
 import { byName, own } from '../../../names/values.ts';
 import type { OwnFields } from '../../decision.ts';
-import { describeLabels } from '../../pod/matched-labels.ts';
+import { describeLabels } from '../nodes/labels.ts';
 import {
   constrainsItself,
   isEmptyTerm,
+  keptTerms,
   namedArchitectures,
   nodesPinnedBy,
   permits,
@@ -77,26 +78,15 @@ export function keepOwnConstraint({
       : `the architecture (${printable(architectures.join(', '), 200) || 'none'})`;
   const text = `the pod constrains ${kept} itself and keeps that`;
   const warnings = [
-    ...contradiction(architectures, possible, describeImages(images, os)),
+    ...(possible?.length === 0
+      ? [`archwright: no architecture can run all images: ${describeImages(images, os)}`]
+      : []),
     ...contradictoryLabels(architectures, matchedArchitectures),
   ];
   return draft('own-constraint', undefined, 'own-constraint', text, {
     warnings,
     ...(tolerated && { tolerated }),
   });
-}
-
-function contradiction(
-  architectures: readonly string[] | undefined,
-  possible: readonly string[] | undefined,
-  details: string,
-): readonly string[] {
-  if (possible === undefined) return [];
-  if (possible.length === 0) return [`archwright: no architecture can run all images: ${details}`];
-  const missing = architectures?.filter((name) => !possible.includes(name)) ?? [];
-  if (missing.length === 0) return [];
-  const which = printable(missing.join(', '), 80);
-  return [`archwright: the pod allows ${which}, but its images can only run on ${possible.join(', ')}`];
 }
 
 function contradictoryLabels(
@@ -136,32 +126,26 @@ function warnIfOwnTermsExclude(
 }
 
 /**
- * Warns if a node that the images cannot run on matches one of the pod's own terms, by architecture or name.
- * Such a term is kept as it is, beside terms that get the requirement.
+ * Warns if a node that the images cannot run on matches what the pod itself names, an architecture or a node.
+ * A term with such a name is kept as it is, also beside terms that get the requirement.
  */
 function warnIfWrongNodesMatch({
   fields,
   fit: { architectures: possible },
   nodeArchitecture = () => undefined,
 }: RuleInput): readonly string[] {
-  if (!fields.terms || !possible?.length) return [];
+  if (!possible?.length) return [];
   const can = `but its images can only run on ${possible.join(', ')}`;
   const wrong = (architecture: string): boolean => !possible.includes(architecture);
-  const isKept = ownConstraintOf(fields) !== undefined;
-  const warnings: string[] = [];
-  for (const term of fields.terms) {
-    for (const node of nodesPinnedBy(term)) {
-      const architecture = nodeArchitecture(node);
-      if (architecture !== undefined && wrong(architecture))
-        warnings.push(`archwright: the pod chooses node ${printable(node, 63)} (${architecture}), ${can}`);
-    }
-    // `keepOwnConstraint` warns if all terms are kept.
-    const which =
-      isKept || !constrainsItself(term) ? [] : [...(namedArchitectures(term) ?? [])].filter(wrong);
-    if (which.length > 0)
-      warnings.push(
-        `archwright: a required term of the pod allows ${printable(which.join(', '), 80)}, ${can}`,
-      );
-  }
-  return warnings;
+  const kept = keptTerms(fields.terms);
+  const nodes = kept.flatMap(nodesPinnedBy).flatMap((node) => {
+    const architecture = nodeArchitecture(node);
+    return architecture !== undefined && wrong(architecture)
+      ? [`archwright: the pod chooses node ${printable(node, 63)} (${architecture}), ${can}`]
+      : [];
+  });
+  const named = selectedBy(fields) ?? kept.flatMap((term) => [...(namedArchitectures(term) ?? [])]);
+  const which = [...new Set(named)].filter(wrong).sort(byName);
+  if (which.length === 0) return nodes;
+  return [...nodes, `archwright: the pod allows ${printable(which.join(', '), 80)}, ${can}`];
 }

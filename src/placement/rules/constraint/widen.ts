@@ -17,7 +17,6 @@ import { byName } from '../../../names/values.ts';
 import type { ImageVerdict, OwnFields, Reason, Widened } from '../../decision.ts';
 import { isEmptyTerm, namedArchitectures, namesNode, permittedBy } from '../../pod/terms.ts';
 import { isNaming, namesArchitectures, withNames, withoutNames } from '../../record/own-fields.ts';
-import { hasRoomForRecord } from '../../record/write.ts';
 import { intersection, type CommonFit } from '../images/common.ts';
 import type { RuleInput } from '../input.ts';
 import { isPinnedByLabel } from '../preference/prefer.ts';
@@ -98,8 +97,7 @@ function obstacleIn(input: RuleInput, fields: OwnFields): string | undefined {
   if (namesNode(fields)) return 'the pod names its node itself';
   if (Object.keys(matchedArchitectures).length > 0)
     return 'a label of the pod names the architecture of its node';
-  if (isPinnedByLabel(input)) return 'a label or annotation of the pod pins it';
-  return hasRoomForRecord(pod) ? undefined : 'its annotations have no room for the record';
+  return isPinnedByLabel(input) ? 'a label or annotation of the pod pins it' : undefined;
 }
 
 /** An image that is never pulled, or that no registry can be asked for, may have one architecture only. */

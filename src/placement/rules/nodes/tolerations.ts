@@ -53,13 +53,5 @@ function candidates(policy: Policy, architecture: string): readonly Toleration[]
     ...(effect && { effect }),
   }));
   const taints = own(policy.architectures, architecture)?.taintsToTolerate;
-  return taints ? [...templates, ...taints.map(inOrder)] : templates;
-}
-
-const tolerationFields = ['key', 'operator', 'value', 'effect', 'tolerationSeconds'] as const;
-
-/** The fields in a fixed order, so that equal tolerations give equal bytes. */
-function inOrder(toleration: Toleration): Toleration {
-  const present = tolerationFields.filter((field) => toleration[field] !== undefined);
-  return Object.fromEntries(present.map((field) => [field, toleration[field]]));
+  return taints ? [...templates, ...taints] : templates;
 }

@@ -109,8 +109,7 @@ test('a constraint that matches a node that cannot run the images leads to a war
   const nodeArchitecture = (node: string) => ({ intel: 'amd64', graviton: 'arm64' })[node];
   const amd = { a: 'amd64' };
   const choosesArm = /chooses node graviton \(arm64\), .* run on amd64$/u;
-  const allowsS390x =
-    /a required term of the pod allows s390x, but its images can only run on amd64, arm64$/u;
+  const allowsS390x = /: the pod allows s390x, but its images can only run on amd64, arm64$/u;
   const rows: [what: string, terms: NodeSelectorTerm[], known: Known, ...warnings: RegExp[]][] = [
     ['a pinned node', [onNode('graviton')], amd, choosesArm],
     ['a pinned node that fits', [onNode('intel')], amd],

@@ -189,10 +189,6 @@ const kept: Readonly<Record<string, readonly [given: Kept, reason: RegExp]>> = {
     { spec: requiring(termOf(archIn('amd64', 'arm64'))), images: ['b'], policy: hard },
     /preference pins/u,
   ],
-  'annotations without room for the record': [
-    { metadata: { annotations: { large: 'x'.repeat(240 * 1024) } } },
-    /no room/u,
-  ],
   'a node of the architecture with too few known properties': [
     { ...onNodes({ amd64: {} }), images: ['v3', 'a'] },
     /not all nodes of amd64 are certain/u,

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../../src/policy/effective/policy.ts';
-import { matchedNodeLabels } from '../../../../src/placement/pod/matched-labels.ts';
+import { matchedNodeLabels } from '../../../../src/placement/rules/nodes/labels.ts';
 import { decide } from '../../../../src/placement/decide.ts';
 import {
   defaultPolicy,
