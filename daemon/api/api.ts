@@ -14,9 +14,8 @@ import { BodyBudget } from '../../src/serving/body-budget.ts';
 import { formatFacts } from '../../src/images/facts/wire.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { ApiError, apiErrorOf, writeError } from './api-error.ts';
+import { ApiError, apiErrorOf, writeError, bindAgentMetrics, type AgentMeters } from './outcomes.ts';
 import { answerFacts, parseFactsRequest, type FactsOptions, type FactsRequest } from './facts.ts';
-import { bindAgentMetrics, type AgentMeters } from './metrics.ts';
 
 export interface ApiOptions extends FactsOptions {
   readonly info: () => Readonly<Record<string, unknown>>;

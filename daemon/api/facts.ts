@@ -14,7 +14,7 @@ import {
 } from '../../src/credentials/credential.ts';
 import { parseJson } from '../../src/http/json.ts';
 import { readShape } from '../../src/http/shape.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError } from './outcomes.ts';
 import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';

@@ -1,5 +1,5 @@
 /** The page `docs/reference/metrics.md`, made from the descriptions that the endpoints serve. */
-import { agentMetrics } from '../../daemon/api/metrics.ts';
+import { agentMetrics } from '../../daemon/api/outcomes.ts';
 import { pluginMetrics } from '../../daemon/kubelet/run/plugin-error.ts';
 import { pullSecretReads } from '../../src/cluster/pull-secrets.ts';
 import { sourceMetrics } from '../../src/credentials/sources/file-source.ts';

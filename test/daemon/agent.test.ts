@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { get } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { connect } from 'node:tls';
-import { agentMetrics } from '../../daemon/api/metrics.ts';
+import { agentMetrics } from '../../daemon/api/outcomes.ts';
 import { architectureOf, startAgent } from '../../daemon/agent.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';

@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import { extname, join } from 'node:path';
+import { ifError } from '../../../src/async/if-error.ts';
 import { readDirectory } from '../../../src/files/directory.ts';
 import { FileError, decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
 import { checkBinary, type PluginPath } from '../run/binary.ts';
@@ -76,12 +77,8 @@ async function pluginProblem(
   { name, tokenAttributes }: ProviderConfig,
   options: SetupOptions,
 ): Promise<Plugin['leftOut']> {
-  try {
-    await checkBinary(name, options);
-  } catch (error) {
-    if (!(error instanceof PluginError)) throw error;
-    return { code: error.code, reason: error.message };
-  }
+  const found = await checkBinary(name, options).catch(ifError(PluginError, (error) => error));
+  if (found instanceof PluginError) return { code: found.code, reason: found.message };
   if (tokenAttributes === undefined || options.noTokens === undefined) return undefined;
   return { code: 'no-token', reason: `${tokenReason} (${options.noTokens})` };
 }
@@ -101,15 +98,9 @@ export async function readConfig(path: string, root = '/'): Promise<ReadConfig> 
 }
 
 async function isDirectoryAt(path: string, root: string): Promise<boolean> {
-  let reason;
-  try {
-    const stats = await statPath(path, root);
-    if (stats !== undefined) return stats.isDirectory();
-    reason = 'there is no such file';
-  } catch (error) {
-    if (!(error instanceof FileError)) throw error;
-    reason = error.reason;
-  }
+  const found = await statPath(path, root).catch(ifError(FileError, ({ reason }) => reason));
+  if (typeof found === 'object') return found.isDirectory();
+  const reason = found ?? 'there is no such file';
   throw new ProviderConfigError(`unable to access path ${JSON.stringify(path)}: ${reason}`);
 }
 

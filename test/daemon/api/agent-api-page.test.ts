@@ -1,7 +1,7 @@
 /** The examples and numbers of docs/reference/agent-api.md are those of the program. */
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
-import { ApiError, type ApiErrorCode } from '../../../daemon/api/api-error.ts';
+import { ApiError, type ApiErrorCode } from '../../../daemon/api/outcomes.ts';
 import { defaultApiLimits } from '../../../daemon/api/api.ts';
 import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts.ts';
 import { credentialSourceNames } from '../../../src/credentials/credential.ts';

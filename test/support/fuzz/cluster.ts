@@ -2,7 +2,7 @@
 import fastJsonPatch from 'fast-json-patch';
 import type { Operation } from 'fast-json-patch';
 import { Writable } from 'node:stream';
-import { ApiError } from '../../../daemon/api/api-error.ts';
+import { ApiError } from '../../../daemon/api/outcomes.ts';
 import { parseFactsRequest } from '../../../daemon/api/facts.ts';
 import {
   claimsFactsAudience,
