@@ -45,7 +45,7 @@ t.test('a certificate goes with the key of its name', async (t) => {
 });
 
 t.test('links stay inside the root of the node', async (t) => {
-  const { find, root } = node(t, { '/etc/pki/ours.pem': ca.cert, [`${etc}/a.test/README`]: '' });
+  const { find, root } = node(t, { '/etc/pki/ours.pem': ca.cert, [`${etc}/a.test/README`]: ca.cert });
   symlinkSync('/etc/pki/ours.pem', join(root, etc, 'a.test/ca.crt'));
   t.strictSame((await find('a.test'))?.ca, [pem]);
 });
@@ -54,9 +54,13 @@ t.test('what fails the endpoint', async (t) => {
   const cases: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'a key is missing': { 'c.cert': pair.cert },
     'a certificate is missing': { 'c.key': pair.key },
+    'it is a file': { '': '' },
   };
   for (const [what, files] of Object.entries(cases)) {
-    const paths = Object.entries(files).map(([name, content]) => [`${etc}/a.test/${name}`, content]);
+    const paths = Object.entries(files).map(([name, content]) => [
+      `${etc}/a.test/${name}`.replace(/\/$/, ''),
+      content,
+    ]);
     const { find } = node(t, Object.fromEntries(paths) as Record<string, string>);
     await t.rejects(find('a.test'), { name: 'ConfigFileError' }, what);
     t.equal(await find('b.test'), undefined, 'other hosts are not affected');

@@ -24,6 +24,7 @@ const find = async (namespace: string, root: string, dir = '/') => {
 t.test('the directory of a host is found by its name', async (t) => {
   t.strictSame(directoryNames('gcr.io'), ['gcr.io', '_default']);
   t.strictSame(directoryNames('r.example:5000'), ['r.example_5000_', 'r.example:5000', '_default']);
+  t.strictSame(directoryNames('r:1'), ['r_1_', 'r:1', '_default']);
   t.strictSame(directoryNames('[::1]:5000'), ['[::1]_5000_', '[::1]:5000', '_default']);
   t.strictSame(directoryNames('UPPER.example'), ['UPPER.example', '_default']);
 });
@@ -91,6 +92,8 @@ t.test('with a broken hosts.toml the certificate files still apply', async (t) =
   const root = t.testdir({ a: { 'hosts.toml': 'server = [', 'ca.crt': '', '.crt': '' } });
   const { hosts, invalid } = await load('/a', root);
   t.strictSame(hosts[0]?.ca, ['/a/.crt', '/a/ca.crt']);
+  writeFiles(root, { '/a/hosts.toml': ' ' });
+  t.equal((await load('/a', root)).hosts[0]?.ca, undefined, 'with a valid one they do not');
   like(t, invalid, { message: 'line 1 is not valid TOML' });
 });
 
