@@ -58,6 +58,10 @@ async function load(t: Test, files: Readonly<Record<string, string>>, changes: P
   return await loadRegistries({ ...defaultCrioConf, ...changes }, new NodeFiles(root));
 }
 
+t.test('drop-ins that are directories, or links to nothing, are skipped', async (t) => {
+  t.strictSame((await load(t, {})).files, []);
+});
+
 t.test('the files of root’s home, and those that flags name, come first', async (t) => {
   const own = { '/root/.config/containers/registries.conf': registry('location = "own.test"') };
   const prefixes = async (changes: Partial<CrioConf> = {}) =>

@@ -105,6 +105,9 @@ unqualified-search-registries = ["quay.io", "docker.io"]
 [[registry]]
 prefix = "moved.test"
 location = "elsewhere.test/a"
+[[registry]]
+prefix = "moved.test/whole/name"
+location = "other.test/b"
 `,
     '/etc/crio/crio.conf': '[crio.image]\nshort_name_mode = "disabled"\n',
   });
@@ -114,6 +117,7 @@ location = "elsewhere.test/a"
   ]);
   t.strictSame(await shown('app'), ['https://ghcr.io/v2/team/app']);
   t.strictSame(await shown('moved.test/x'), ['https://elsewhere.test/v2/a/x']);
+  t.strictSame(await shown('moved.test/whole/name'), ['https://other.test/v2/b']);
 });
 
 t.test('short names depend on the mode, which exists since 1.34', async (t) => {
