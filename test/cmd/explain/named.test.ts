@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import { keys } from '../../../src/names/keys.ts';
 import { image } from '../../support/registry/content.ts';
 import { json } from '../../support/kube-server.ts';
 import { cluster, explainIn, shop } from './explaining.ts';
@@ -27,14 +28,11 @@ t.test('for a running pod, its node and decision come before the explanation', a
   const { kube, arm } = await setup(t);
   kube.script('/api/v1/nodes/n1', json({ status: { nodeInfo: { architecture: 'amd64' } } }));
   const record = { v: 1, outcome: 'placed', architectures: ['amd64', 'arm64'], imagesKey: 'x', added: {} };
-  const decided = (more: object = {}) => ({
-    'arch.example/decision': JSON.stringify({ ...record, ...more }),
-  });
+  const decided = (more: object = {}) => ({ [keys.decision]: JSON.stringify({ ...record, ...more }) });
   const gone = '127.0.0.1:1/unreachable:1';
   const path = '/api/v1/namespaces/shop/pods/web-0';
-  const lease = {
-    spec: { holderIdentity: 'c', renewTime: new Date().toISOString(), leaseDurationSeconds: 15 },
-  };
+  const renewTime = new Date().toISOString();
+  const lease = { spec: { holderIdentity: 'c', renewTime, leaseDurationSeconds: 15 } };
   kube.script('/apis/coordination.k8s.io/v1/leases', json({ items: [lease] }));
   kube.script(path, running(gone, decided()));
   const gated = await explainIn(t, kube, ['pod/web-0']);
@@ -120,23 +118,23 @@ t.test('a note about a broken image is shown', async (t) => {
 t.test("workloads are named in kubectl's forms, with a namespace, beside files", async (t) => {
   const { kube, arm } = await setup(t);
   const template = { spec: { containers: [{ name: 'db', image: arm }] } };
-  const paths: readonly (readonly [string, string, string])[] = [
-    ['deploy/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
-    ['Deployments/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
-    ['sts/db', '/apis/apps/v1/namespaces/bank/statefulsets/db', 'StatefulSet'],
-    ['daemonset/db', '/apis/apps/v1/namespaces/bank/daemonsets/db', 'DaemonSet'],
-    ['rs/db', '/apis/apps/v1/namespaces/bank/replicasets/db', 'ReplicaSet'],
-    ['jobs/db', '/apis/batch/v1/namespaces/bank/jobs/db', 'Job'],
+  const kinds: [name: string, path: string, kind: string][] = [
+    ['deploy/db', 'apps/v1 deployments', 'Deployment'],
+    ['Deployments/db', 'apps/v1 deployments', 'Deployment'],
+    ['sts/db', 'apps/v1 statefulsets', 'StatefulSet'],
+    ['daemonset/db', 'apps/v1 daemonsets', 'DaemonSet'],
+    ['rs/db', 'apps/v1 replicasets', 'ReplicaSet'],
+    ['jobs/db', 'batch/v1 jobs', 'Job'],
   ];
-  for (const [, path] of paths)
-    kube.script(path, json({ metadata: { name: 'db', namespace: 'bank' }, spec: { template } }));
+  const db = json({ metadata: { name: 'db', namespace: 'bank' }, spec: { template } });
+  for (const [, path] of kinds) kube.script(`/apis/${path.replace(' ', '/namespaces/bank/')}/db`, db);
   const spec = { jobTemplate: { spec: { template } } };
   const cron = { metadata: { name: 'db', namespace: 'bank' }, spec };
   kube.script('/apis/batch/v1/namespaces/bank/cronjobs/db', json(cron));
-  const names = [...paths.map(([name]) => name), 'cj/db'];
+  const names = [...kinds.map(([name]) => name), 'cj/db'];
   const { code, results } = await explainIn(t, kube, [...names, '-n', 'bank']);
   t.equal(code, 0);
-  const [found, wanted] = [results.map(({ kind }) => kind), paths.map(([, , kind]) => kind)];
+  const [found, wanted] = [results.map(({ kind }) => kind), kinds.map(([, , kind]) => kind)];
   t.strictSame(found, [...wanted, 'CronJob']);
   for (const { images, kind } of results) like(t, images, [{ architectures: ['arm64'] }], kind);
 });
