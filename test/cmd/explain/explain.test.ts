@@ -1,6 +1,6 @@
 import fastJsonPatch from 'fast-json-patch';
 import t from 'tap';
-import { archIn, isIn, requiring, termOf } from '../../support/placement-input.ts';
+import { archIn, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
 import { run } from '../run.ts';
 import { files } from '../world.ts';
@@ -133,24 +133,20 @@ t.test("the pod's own terms stay beside the requirement", async (t) => {
 
 t.test('constraints: widen', async (t) => {
   const { host } = await shop(t);
-  const config = JSON.stringify({
-    apiVersion: 'arch.example/v1alpha1',
-    kind: 'PodPlacementConfig',
-    metadata: { name: 'charts', namespace: 'default' },
-    spec: { constraints: 'widen' },
-  });
+  const config =
+    'apiVersion: arch.example/v1alpha1\nkind: PodPlacementConfig\n' +
+    'metadata: { name: charts, namespace: default }\nspec: { constraints: widen }\n';
   const specOf = (...names: string[]) => ({
-    nodeSelector: { 'kubernetes.io/arch': 'amd64' },
+    ...onArch('amd64'),
     containers: containers(...names.map((name) => `${host}/${name}`)),
   });
   const text = [config, pod(specOf('web:1', 'proxy:1')), pod(specOf('old:1'))].join('\n---\n');
   const { results, file } = await explain(t, text);
-  const names = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
   like(t, results, [
     {
       outcome: 'placed',
       required: ['amd64', 'arm64'],
-      widened: names,
+      widened: onArch('amd64'),
       rules: [{ rule: 'constraint-widened', message: /names amd64; .* amd64, arm64$/ }, {}],
       warnings: [/is widened to amd64, arm64/],
     },

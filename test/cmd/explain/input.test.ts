@@ -11,33 +11,20 @@ t.test('secrets, service accounts and namespaces in files apply', async (t) => {
   const login = dockerConfig(server.host, 'ann', 'password-of-ann');
   const secret = (namespace?: string) =>
     pullSecret(login, { name: 'regcred', ...(namespace !== undefined && { namespace }) });
-  const named = { ...spec, imagePullSecrets: [{ name: 'regcred' }] };
-  const account = JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'ServiceAccount',
-    metadata: { name: 'default' },
-    imagePullSecrets: [{ name: 'regcred' }],
-  });
+  const imagePullSecrets = [{ name: 'regcred' }];
+  const metadata = { name: 'default' };
+  const named = { ...spec, imagePullSecrets };
+  const account = JSON.stringify({ apiVersion: 'v1', kind: 'ServiceAccount', metadata, imagePullSecrets });
   const cases: [what: string, documents: string[], args: string[], credential: string | undefined][] = [
     ['none', [pod(spec)], [], undefined],
     ['named by the pod', [secret(), pod(named)], [], 'pull-secret'],
     ['after the pod', [pod(named), secret()], [], 'pull-secret'],
     ['named by its service account', [account, secret(), pod(spec)], [], 'pull-secret'],
-    [
-      'of another service account',
-      [account, secret(), pod({ ...spec, serviceAccountName: 'x' })],
-      [],
-      undefined,
-    ],
+    ['of another account', [account, secret(), pod({ ...spec, serviceAccountName: 'x' })], [], undefined],
     ['not named', [secret(), pod(spec)], [], undefined],
     ['in another namespace', [secret('other'), pod(named)], [], undefined],
     ['in the namespace of the flag', [secret('other'), pod(named)], ['-n', 'other'], 'pull-secret'],
-    [
-      'the flag does not move an object',
-      [secret('other'), pod(named, { namespace: 'here' })],
-      ['-n', 'other'],
-      undefined,
-    ],
+    ['a flag moves no object', [secret('other'), pod(named, { namespace: 'a' })], ['-n', 'other'], undefined],
   ];
   for (const [what, documents, args, credential] of cases) {
     const { results, err } = await explain(t, documents.join('\n---\n'), args);

@@ -213,12 +213,9 @@ t.test('problems are listed, and set the exit code', async (t) => {
 
 t.test('containers that end, and expired certificates', async (t) => {
   const { store, states, leader, refresh, status } = await setup(t);
-  const ended = { exitCode: 2 };
+  const waiting = { reason: 'CrashLoopBackOff', message: 'back-off 10s restarting failed' };
   const containers = {
-    a: {
-      state: { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s restarting failed' } },
-      lastState: { terminated: ended },
-    },
+    a: { state: { waiting }, lastState: { terminated: { exitCode: 2 } } },
     b: { state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } },
   };
   for (const [name, container] of Object.entries(containers)) {
