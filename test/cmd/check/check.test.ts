@@ -1,28 +1,18 @@
 /** `archwright check` against real registries. */
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import type { Result } from '../../../cmd/check/verdict.ts';
 import { closedPort } from '../../support/listen.ts';
 import { helmChart, image, multiArch } from '../../support/registry/content.ts';
 import { containers, pod as podJson } from '../explain/explaining.ts';
-import { run, type Result } from '../run.ts';
+import { run, type Result as Ended } from '../run.ts';
 import { child, directory, dockerConfig, files, registry } from '../world.ts';
 import { like } from '../../support/like.ts';
 
 const multi = multiArch(['linux/amd64', 'linux/arm64']);
 const single = image('linux/amd64');
 
-interface CheckResult {
-  readonly file: string;
-  readonly line: number;
-  readonly kind: string;
-  readonly name: string;
-  readonly usedBy: string;
-  readonly image: string;
-  readonly architecture: string;
-  readonly class: string;
-  readonly verdict: string;
-  readonly why: string;
-}
+type CheckResult = Result & { readonly class: string };
 
 /**
  * Runs it with its own cache. The registry has `team/app:v1` for both architectures, `team/old:v1` for amd64.
@@ -33,7 +23,7 @@ async function checker(t: Test, more: Readonly<Record<string, string>> = {}) {
   server.push('team/old', 'v1', single);
   const cache = directory(t);
   const env = { XDG_CACHE_HOME: cache, ...more };
-  const check = (stdin: string, ...args: string[]): Promise<Result> =>
+  const check = (stdin: string, ...args: string[]): Promise<Ended> =>
     run(['check', ...args, '-'], { stdin, env });
   const json = async (stdin: string, ...args: string[]) => {
     const { code, out, err } = await check(stdin, '-o', 'json', ...args);
@@ -151,9 +141,8 @@ t.test('each image is looked up once, and cached for the next run', async (t) =>
   const { server, check, cache } = await checker(t);
   server.push('team/app', 'latest', multi);
   const app = `${server.host}/team/app`;
-  const input = [`${app}:v1`, app, `${app}:latest`, `${app}:v1`, `${app}@${multi.digest}`]
-    .map((name) => pod(name))
-    .join('---\n');
+  const names = [`${app}:v1`, app, `${app}:latest`, `${app}:v1`, `${app}@${multi.digest}`];
+  const input = names.map((name) => pod(name)).join('---\n');
   t.equal((await check(input)).code, 0);
   const requests = server.requests.map(({ method, path }) => `${method} ${path}`);
   t.strictSame(new Set(requests).size, requests.length, 'no repeated request');
@@ -208,16 +197,11 @@ t.test('each verdict has its word and exit code', async (t) => {
       pod(`${limited.host}/team/app:v1`),
       'rate-limited',
       3,
-      /429.*; try again after 20\d\d-[\d:T-]+Z \(in 10 min\)/,
+      /429.*; try again after 20[\d:T-]+Z \(in 10 min\)/,
     ],
     [pod(`${broken.host}/team/app:v1`), 'unreachable', 3, /500/],
     [pod(`127.0.0.1:${await closedPort()}/team/app:v1`), 'unreachable', 3, /connect|refused/i],
-    [
-      pod(app).replace('- name: app', '- imagePullPolicy: Never\n    name: app'),
-      'never-pulled',
-      3,
-      /never pulled/,
-    ],
+    [pod(app).replace('- name', '- imagePullPolicy: Never\n    name'), 'never-pulled', 3, /never pulled/],
   ];
   for (const [input, verdict, code, why] of cases) {
     const found = await (await checker(t)).json(input);
@@ -231,7 +215,7 @@ t.test('each verdict has its word and exit code', async (t) => {
   t.strictSame(head, ['PLACE', 'WORKLOAD', 'IMAGE', 'ARM64', 'WHY']);
   const first = [/^standard input:\d+$/, 'Pod/web', old, 'missing', 'has amd64'];
   like(t, rows[0], first, 'findings come first');
-  t.match(all.out, /\n\n10 images: 5 missing|\n\n\d+ images: .*1 missing/);
+  t.match(all.out, /\n\n\d+ images: .*1 missing/);
 });
 
 t.test('after a 429, a registry gets no more requests', async (t) => {
