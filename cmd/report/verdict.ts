@@ -111,8 +111,8 @@ export function chosenBy(pod: MadePod['pod']): readonly string[] | undefined {
   return ownArchitecturesOf(ownFieldsOf(pod.spec, recordedIn({ pod, waiting: true })))?.architectures;
 }
 
-/** Of all images of a pod. Most have one that blocks it. */
-const maxWhyBytes = 1024;
+/** Of all images of a pod. The longest text about one image has 2,072. */
+const maxWhyBytes = 2200;
 
 /** The verdict on a pod, and all that blocks it: the most important blocker is the verdict. */
 export function judgePod(

@@ -59,11 +59,11 @@ export function moneyOf(
     if (pod.node === undefined) return 'node';
     const offer = nodes.get(pod.node)?.offer;
     if (offer === undefined) return 'now';
-    const places = rates.get(placeOf(offer));
-    if (places === undefined) return 'target';
+    const ranges = rates.get(placeOf(offer));
+    if (ranges === undefined) return 'target';
     const { requests } = pod.made;
     return divisions.map(([part, requested], index) => {
-      const [least = 0, most = 0] = places[index] ?? [];
+      const [least = 0, most = 0] = ranges[index] ?? [];
       const amount = requests[requested];
       return { now: amount * rateOf(part)(offer), least: amount * least, most: amount * most };
     });
