@@ -10,56 +10,34 @@ import {
 } from '../../../cmd/objects/documents.ts';
 import { files } from '../world.ts';
 
+/** Each object as JSON, after its line. */
 const parse = (text: string) =>
-  parseObjects({ file: 'f.yaml', text }).map(({ value, line }) => [line, value]);
+  parseObjects({ file: 'f.yaml', text }).map(({ value, line }) => `${line} ${JSON.stringify(value)}`);
 
 t.test('objects have the line on which they begin', (t) => {
-  const cases: [what: string, text: string, found: unknown[]][] = [
-    ['nothing', '', []],
-    ['empty documents', '---\n---\n# comment\n---\nnull\n', []],
-    ['one', 'kind: Pod\n', [[1, { kind: 'Pod' }]]],
-    [
-      'several',
-      '# c\nkind: A\n---\n\nkind: B\n',
-      [
-        [2, { kind: 'A' }],
-        [5, { kind: 'B' }],
-      ],
-    ],
-    ['JSON', ' {"kind": "Pod"}\n', [[1, { kind: 'Pod' }]]],
-    ['YAML in flow style', '{kind: Pod}', [[1, { kind: 'Pod' }]]],
-    ['anchors and merges', 'a: &x {b: 1}\nc: {<<: *x, d: 2}\n', [[1, { a: { b: 1 }, c: { b: 1, d: 2 } }]]],
-    [
-      'a list',
-      'kind: List\nitems: [{kind: A}, {kind: B}]',
-      [
-        [1, { kind: 'A' }],
-        [1, { kind: 'B' }],
-      ],
-    ],
-    [
-      'a list in a list',
-      '{"kind":"List","items":[{"kind":"List","items":[{"kind":"A"}]},{"kind":"B"}]}',
-      [
-        [1, { kind: 'A' }],
-        [1, { kind: 'B' }],
-      ],
-    ],
+  const nested = '{"kind":"List","items":[{"kind":"List","items":[{"kind":"A"}]},{"kind":"B"}]}';
+  const prototype = '{"kind":"A","__proto__":{"kind":"B"}}';
+  const cases: [what: string, text: string, ...found: string[]][] = [
+    ['nothing', ''],
+    ['empty documents', '---\n---\n# comment\n---\nnull\n'],
+    ['one', 'kind: Pod\n', '1 {"kind":"Pod"}'],
+    ['several', '# c\nkind: A\n---\n\nkind: B\n', '2 {"kind":"A"}', '5 {"kind":"B"}'],
+    ['JSON', ' {"kind": "Pod"}\n', '1 {"kind":"Pod"}'],
+    ['YAML in flow style', '{kind: Pod}', '1 {"kind":"Pod"}'],
+    ['anchors and merges', 'a: &x {b: 1}\nc: {<<: *x, d: 2}\n', '1 {"a":{"b":1},"c":{"b":1,"d":2}}'],
+    ['a list', 'kind: List\nitems: [{kind: A}, {kind: B}]', '1 {"kind":"A"}', '1 {"kind":"B"}'],
+    ['a list in a list', nested, '1 {"kind":"A"}', '1 {"kind":"B"}'],
     [
       'a typed list',
       '{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{}}]}',
-      [[1, { kind: 'Pod', apiVersion: 'v1', metadata: {} }]],
+      '1 {"apiVersion":"v1","kind":"Pod","metadata":{}}',
     ],
-    ['an empty list', 'kind: List\nitems:\n', []],
-    ['a malformed list', 'kind: List\nitems: 3\n', [[1, { kind: 'List', items: 3 }]]],
-    [
-      'a key of Object.prototype',
-      '{"kind":"A","__proto__":{"kind":"B"}}',
-      [[1, JSON.parse('{"kind":"A","__proto__":{"kind":"B"}}')]],
-    ],
-    ['a text', 'hello', [[1, 'hello']]],
+    ['an empty list', 'kind: List\nitems:\n'],
+    ['a malformed list', 'kind: List\nitems: 3\n', '1 {"kind":"List","items":3}'],
+    ['a key of Object.prototype', prototype, `1 ${prototype}`],
+    ['a text', 'hello', '1 "hello"'],
   ];
-  for (const [what, text, found] of cases) t.strictSame(parse(text), found, what);
+  for (const [what, text, ...found] of cases) t.strictSame(parse(text), found, what);
   t.end();
 });
 

@@ -8,11 +8,11 @@ import { run } from '../run.ts';
 import { like } from '../../support/like.ts';
 
 /** A program with one subcommand. */
-function only(work: (invocation: Invocation) => Promise<number>) {
+function only(work: (invocation: Invocation) => Promise<number>, settings: Subcommand['settings'] = 'agent') {
   const subcommand: Subcommand = {
     usage: '[FLAGS] THING',
     description: 'Does a `thing`.',
-    settings: 'agent',
+    settings,
     flags: { often: toggle('Does it often.', { short: 'o' }) },
     run: work,
   };
@@ -98,19 +98,8 @@ t.test('a subcommand gets its arguments, flags, settings and stop signal', async
 t.test('a subcommand for every part has no checks of a single part', async (t) => {
   for (const settings of ['all', 'none'] as const) {
     let got: Invocation | undefined;
-    const subcommand: Subcommand = {
-      usage: '',
-      description: '',
-      settings,
-      flags: {},
-      run: (invocation) => {
-        got = invocation;
-        return Promise.resolve(0);
-      },
-    };
-    await run(['thing'], {
-      subcommands: { thing: { summary: '', load: () => Promise.resolve({ subcommand }) } },
-    });
+    const work = async (invocation: Invocation) => ((got = invocation), 0);
+    await run(['thing'], { subcommands: only(work, settings) });
     t.equal(got?.sources.part, undefined, settings);
   }
 });
@@ -120,17 +109,13 @@ t.test('errors are one line', async (t) => {
     only(async () => {
       throw error;
     });
-  const error = new Error('the disk is gone\nwith details');
-  t.strictSame(await run(['thing'], { subcommands: fails(error) }), {
-    code: 1,
-    out: '',
-    err: 'archwright: the disk is gone\n',
-  });
-  t.strictSame(await run(['thing'], { subcommands: fails('a text') }), {
-    code: 1,
-    out: '',
-    err: 'archwright: a text\n',
-  });
+  for (const [error, line] of [
+    [new Error('the disk is gone\nwith details'), 'the disk is gone'],
+    ['a text', 'a text'],
+  ] as const) {
+    const ended = { code: 1, out: '', err: `archwright: ${line}\n` };
+    t.strictSame(await run(['thing'], { subcommands: fails(error) }), ended);
+  }
 });
 
 t.test('a secret in an error is masked', async (t) => {
