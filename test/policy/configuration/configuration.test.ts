@@ -165,23 +165,11 @@ t.test('unreadable and malformed files are reported', async (t) => {
 });
 
 t.test('variables of Services and of the build are accepted', async (t) => {
-  const env = {
-    ARCHWRIGHT_SERVICE_HOST: '10.0.0.1',
-    ARCHWRIGHT_SERVICE_PORT: '443',
-    ARCHWRIGHT_SERVICE_PORT_HTTPS: '443',
-    ARCHWRIGHT_PORT: 'tcp://10.0.0.1:443',
-    ARCHWRIGHT_PORT_443_TCP: 'tcp://10.0.0.1:443',
-    ARCHWRIGHT_PORT_443_TCP_ADDR: '10.0.0.1',
-    ARCHWRIGHT_PORT_443_TCP_PROTO: 'tcp',
-    ARCHWRIGHT_WEBHOOK_SERVICE_HOST: '10.0.0.1',
-    ARCHWRIGHT_WEBHOOK_PORT_9443_UDP_PORT: '9443',
-    ARCHWRIGHT_VECTORS: '/vectors',
-    ARCHWRIGHT_COMMIT: 'abc',
-    ARCHWRIGHT_E2E_CACHE: '/cache',
-    ARCHWRIGHT_CONFIG: '/etc/archwright.toml',
-    ARCHWRIGHTISH: 'x',
-    archwright_listen: 'x',
-  };
+  const names =
+    'SERVICE_HOST SERVICE_PORT SERVICE_PORT_HTTPS PORT PORT_443_TCP PORT_443_TCP_ADDR PORT_443_TCP_PROTO ' +
+    'WEBHOOK_SERVICE_HOST WEBHOOK_PORT_9443_UDP_PORT VECTORS COMMIT E2E_CACHE CONFIG';
+  const ours = names.split(' ').map((name) => [`ARCHWRIGHT_${name}`, 'x'] as const);
+  const env = { ...Object.fromEntries(ours), ARCHWRIGHTISH: 'x', archwright_listen: 'x' };
   t.strictSame(await problemsOf('', undefined, env), []);
   like(t, await problemsOf('', undefined, { ARCHWRIGHT_PORTS: '1' }), [
     /^ARCHWRIGHT_PORTS: is not a known variable/,

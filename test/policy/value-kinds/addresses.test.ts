@@ -9,64 +9,59 @@ import {
 import type { Kind } from '../../../src/policy/settings/setting.ts';
 import { never } from '../report.ts';
 
-const cases: [string, Kind<unknown>, string[], string[]][] = [
+const words = (text: string): string[] => text.split(' ');
+const long = 'x.'.repeat(126);
+
+const cases: [string, Kind<unknown>, good: string[], bad: string[]][] = [
   [
     'listen',
     listenAddress,
-    ['127.0.0.1:8443', '0.0.0.0:0', '[::1]:80', ':8443', 'localhost:65535'],
+    words('127.0.0.1:8443 0.0.0.0:0 [::1]:80 :8443 localhost:65535'),
     ['8443', '127.0.0.1', '127.0.0.1:65536', 'https://a:1', 'a:b', '::1:80', ' :1'],
   ],
   [
     'registry host',
     registryHost,
     [
-      ...'docker.io registry.example.com:5000 localhost:5000 10.0.0.1 [::1]:5000 [fd00::1]'.split(' '),
-      ...'a.io:65535 [1::5:6:7]'.split(' '),
-      `${'x.'.repeat(126)}x`,
-      `${'x.'.repeat(126)}x:5000`,
+      ...words('docker.io registry.example.com:5000 localhost:5000 10.0.0.1 [::1]:5000 [fd00::1]'),
+      ...words(`a.io:65535 [1::5:6:7] ${long}x ${long}x:5000`),
     ],
     [
-      ...'https://docker.io docker.io/library *.io -a.io a-.io a..b a: a:65536 [1:2] ::1 [::g]'.split(' '),
-      ...'u@h a.5 1.2.3.256 [1:2::3:4:5:6:7:8]'.split(' '),
+      ...words('https://docker.io docker.io/library *.io -a.io a-.io a..b a: a:65536 [1:2] ::1 [::g]'),
+      ...words(`u@h a.5 1.2.3.256 [1:2::3:4:5:6:7:8] ${long}xy`),
       'a b',
-      `${'x.'.repeat(126)}xy`,
     ],
   ],
   [
     'registry pattern',
     registryPattern,
-    ['*.corp.example.com', '*', 'a*.io:5000', 'docker.io', 'registry.corp:5000/team/x'],
+    words('*.corp.example.com * a*.io:5000 docker.io registry.corp:5000/team/x'),
     ['https://*', 'a/../b', 'a/b c', '* *', '/a', ''],
   ],
   [
     'agents',
     agentsLocation,
+    words('https://10.0.0.1:9443 https://[::1]:9443 https://agent.example endpointslices:archwright/agent'),
     [
-      'https://10.0.0.1:9443',
-      'https://[::1]:9443',
-      'https://agent.example',
-      'endpointslices:archwright/agent',
-    ],
-    [
-      ...'http://a:1 https://a:1/ https://u:p@a:1 https:a:1 dns:a:1 https://a:1?x=1 https://a:1#x https://a:99999'.split(
-        ' ',
+      ...words('http://a:1 https://a:1/ https://u:p@a:1 https:a:1 dns:a:1 https://a:1?x=1 https://a:1#x'),
+      ...words(
+        'https://a:99999 endpointslices:agent endpointslices:a/b/c endpointslices:A/b agents https://',
       ),
-      ...'endpointslices:agent endpointslices:a/b/c endpointslices:A/b agents https://'.split(' '),
     ],
   ],
   [
     'proxy',
     registryProxy,
     [
-      'docker.io=docker-proxy.example.com',
-      'docker.io=mirror:5000/hub',
-      'localhost:5000=http://mirror:5000',
+      ...words(
+        'docker.io=docker-proxy.example.com docker.io=mirror:5000/hub localhost:5000=http://mirror:5000',
+      ),
       '[::1]:5000=https://[::1]:5001/a/b',
     ],
     [
-      ...'docker.io docker.io= =mirror docker.io=ftp://mirror docker.io=mirror/../x'.split(' '),
-      ...'docker.io=u:p@mirror docker.io=mirror?x=1 https://docker.io=mirror'.split(' '),
-      ...'docker.io=mirror/#a docker.io=a=b'.split(' '),
+      ...words('docker.io docker.io= =mirror docker.io=ftp://mirror docker.io=mirror/../x'),
+      ...words('docker.io=u:p@mirror docker.io=mirror?x=1 https://docker.io=mirror'),
+      ...words('docker.io=mirror/#a docker.io=a=b'),
     ],
   ],
 ];
