@@ -53,14 +53,7 @@ export async function liveConfiguration(options: LiveConfigurationOptions) {
     if (waiting.length > 0) {
       log.warn({ file, changed: waiting }, 'changed settings take effect when the program starts again');
     }
-    for (const listener of listeners) {
-      try {
-        listener(configuration);
-      } catch (error) {
-        // The others are called all the same.
-        log.error({ err: error }, 'a part of the program could not take the changed configuration');
-      }
-    }
+    for (const listener of listeners) listener(configuration);
   }
 
   function broken(error: Error): void {
@@ -95,7 +88,7 @@ export async function liveConfiguration(options: LiveConfigurationOptions) {
   return {
     /** The last good configuration; the same object until there is a new one. */
     current: () => inForce,
-    /** Calls back after each change; not with the first configuration. */
+    /** Calls back after each change; not with the first configuration. The listener must not throw. */
     onChange: (listener: (configuration: Configuration) => void): void => void listeners.push(listener),
     refresh: () => content.refresh(),
     close: () => content.close(),

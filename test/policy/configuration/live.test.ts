@@ -113,20 +113,6 @@ t.test('environment and flags override a changed file', async (t) => {
   t.equal(live.current().inlineBudget, 5);
 });
 
-t.test('other listeners get the change if one throws', async (t) => {
-  const { live, lines, write } = await open(t, '');
-  live.onChange(() => {
-    throw new Error('cannot');
-  });
-  let called = false;
-  live.onChange(() => {
-    called = true;
-  });
-  await write('inlineBudget = "9ms"\n');
-  t.equal(called, true);
-  like(t, lines.at(-1), { level: 'error', msg: /could not take the changed configuration/ });
-});
-
 t.test('a broken file at the start is thrown, not logged', async (t) => {
   const file = join(t.testdir({ 'archwright.toml': 'a = 1\nb = 2\n' }), 'archwright.toml');
   const { log, lines } = captureLog();
