@@ -23,11 +23,8 @@ const pauseMs = 3000;
 /** Other network policies may block the metrics of replicas. That is no fault of the installation. */
 const patienceMs = 60_000;
 
-/** A registry may answer again: the kubelet pulls again after 10 s. */
-const failedPullMs = 20_000;
-/** A missing account may appear. */
-const hopelessMs = 8000;
-const failedPull = /\bImagePullBackOff\b/;
+/** A registry may answer again: the kubelet pulls again after 10 s. A missing account may appear. */
+const hopelessMs = 20_000;
 /** Reasons of the kubelet and the workload controllers that do not pass by themselves. */
 const hopeless =
   /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|hostPath type check failed|its configuration is wrong/;
@@ -46,10 +43,9 @@ export async function settled(options: SettledOptions): Promise<Outcome> {
   let hopelessSince: number | undefined;
   for (;;) {
     const { problems, notes } = await look(options);
-    const causes = problems.filter((each) => hopeless.test(each));
-    hopelessSince = causes.length > 0 ? (hopelessSince ?? clock.monotonic()) : undefined;
-    const patientMs = causes.every((each) => failedPull.test(each)) ? failedPullMs : hopelessMs;
-    if (hopelessSince !== undefined && clock.monotonic() - hopelessSince >= patientMs)
+    const isHopeless = problems.some((each) => hopeless.test(each));
+    hopelessSince = isHopeless ? (hopelessSince ?? clock.monotonic()) : undefined;
+    if (hopelessSince !== undefined && clock.monotonic() - hopelessSince >= hopelessMs)
       return { problems, notes };
     const isPatient = clock.monotonic() - started < patienceMs;
     const isDone = problems.length === 0 && (notes.length === 0 || !isPatient);

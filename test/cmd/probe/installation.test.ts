@@ -181,7 +181,7 @@ t.test('it ends early if agents or webhooks cannot start, but not at the first f
     await refresh();
   });
   t.match(agents.problems.at(-1), /archwright-agent-x: CreateContainerError/);
-  t.equal(agents.pauses, 6, 'after 9 s in a row');
+  t.equal(agents.pauses, 10, 'after 20 s in a row');
 
   stuck('archwright-agent-x', 'agent', 'ContainerCreating');
   const involvedObject = { kind: 'Pod', name: 'archwright-agent-x', namespace: 'archwright' };
@@ -191,7 +191,7 @@ t.test('it ends early if agents or webhooks cannot start, but not at the first f
   store.put(`${core}/events/mount`, { ...event, lastTimestamp: new Date().toISOString() });
   const missing = await wait(240_000);
   t.match(missing.problems.at(-1), /agent-x: ContainerCreating: .*\/a is not a directory/);
-  t.equal(missing.pauses, 3, 'a missing directory of the node');
+  t.equal(missing.pauses, 7, 'a missing directory of the node');
   const lastTimestamp = new Date().toISOString();
   const instances = message.replace('/a', '/sys/kernel/tracing/instances');
   store.put(`${core}/events/mount`, { ...event, message: instances, lastTimestamp });
