@@ -147,6 +147,15 @@ export function lead(
   return runFeature(feature, leader, { failed: () => undefined, reconciled });
 }
 
+/** Runs a feature until the test ends. */
+export function leadThroughout(t: Test, feature: Feature, test: Pick<TestLeader, 'leader' | 'depose'>): void {
+  const ended = lead(feature, test.leader);
+  t.teardown(async () => {
+    test.depose();
+    await ended;
+  });
+}
+
 /** The facts of the known images. */
 export function factsByImage(
   uses: PodFactsRequest['uses'],

@@ -6,7 +6,7 @@ import { type Fleet } from '../../../../src/fleet/fleet.ts';
 import type { NodeReport } from '../../../../src/nodes/node-report.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { controllerRef } from '../../objects.ts';
-import { lead, startLeader, type TestLeader } from '../../leader.ts';
+import { leadThroughout, startLeader, type TestLeader } from '../../leader.ts';
 
 const agentServiceAccount = 'archwright-agent';
 const agentsOf = (name: string) => controllerRef('DaemonSet', name, { uid: `uid-of-${name}` });
@@ -41,11 +41,7 @@ async function scripted(t: Test, grouped = Promise.resolve()) {
   const test = await startLeader(t, { fleet, clock });
   const start = async (): Promise<void> => {
     await test.settled();
-    const ended = lead(credentialProblems, test.leader);
-    t.teardown(() => {
-      test.depose();
-      return ended;
-    });
+    leadThroughout(t, credentialProblems, test);
     await look();
   };
   /** Agents report about once a minute; it looks more often. */

@@ -9,7 +9,7 @@ import { createFakeClock } from '../../../support/fake-clock.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import { failed, facts } from '../../../support/placement-input.ts';
 import {
-  lead,
+  leadThroughout,
   factsByImage,
   startLeader as startAny,
   type TestLeader,
@@ -60,20 +60,12 @@ function startLeader(t: Test, options: TestLeaderOptions = {}): Promise<TestLead
 async function start(t: Test, options: TestLeaderOptions = {}): Promise<TestLeader> {
   const test = await startLeader(t, options);
   addNode(test);
-  run(t, test);
+  leadThroughout(t, execFormat, test);
   return test;
 }
 
 function addNode({ store }: TestLeader): void {
   store.put('/api/v1/nodes/n1', { status: { nodeInfo: { architecture: 'arm64' } } });
-}
-
-function run(t: Test, test: TestLeader): void {
-  const done = lead(execFormat, test.leader);
-  t.teardown(async () => {
-    test.depose();
-    await done;
-  });
 }
 
 const dataOf = (store: KubeStore) => dataAt(store, notesPath);
@@ -217,7 +209,7 @@ t.test('the setting or the custom resource switches it off, the custom resource 
   const { store } = off;
   const leader = withResources(off);
   addNode(off);
-  run(t, { ...off, leader });
+  leadThroughout(t, execFormat, { ...off, leader });
   putCrashing(store, 'web', log);
   const cluster = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
   await store.until(() => off.leader.caches.runningPods.size === 1, 'the pod');
@@ -244,7 +236,7 @@ t.test('the next leader removes expired notes and continues', async (t) => {
   });
   putCrashing(store, 'web', log);
   const next = await startLeader(t, { over: store });
-  run(t, next);
+  leadThroughout(t, execFormat, next);
   const added = keyOf('arm64');
   await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');
   like(t, dataOf(store), { [added]: /"namespaces":\["shop"\]/ });
@@ -255,7 +247,7 @@ t.test('a pod is checked when its node appears, and forgotten when it is deleted
   const clock = createFakeClock();
   const test = await startLeader(t, { clock });
   const { store } = test;
-  run(t, test);
+  leadThroughout(t, execFormat, test);
   putCrashing(store, 'web', log);
   await store.until(() => test.leader.caches.runningPods.size === 1, 'the pod');
   await clock.advance(1_000);
@@ -353,7 +345,7 @@ t.test('CRI-O reports the manifest of a platform: the index of the tag is noted 
     const test = await startLeader(t, { factsOfPod: byDigest });
     const { store } = test;
     store.put('/api/v1/nodes/n1', node);
-    run(t, test);
+    leadThroughout(t, execFormat, test);
     putCrashing(store, 'old', message, { scheduledAt: Date.now() - 11 * 60_000 });
     await store.until(() => test.events.some(({ about }) => about.name === 'old'), 'the event');
     t.strictSame(Object.keys(dataOf(store)), [keyOf(suffix)], 'the tag may have moved since');
@@ -380,7 +372,7 @@ async function startOnAmd64(t: Test, node: object = v2Node): Promise<TestLeader>
     factsOfPod: factsBy((image) => facts('amd64', { image, digest })),
   });
   test.store.put('/api/v1/nodes/n1', { ...node, status: { nodeInfo: { architecture: 'amd64' } } });
-  run(t, test);
+  leadThroughout(t, execFormat, test);
   return test;
 }
 

@@ -5,7 +5,7 @@ import type { Configuration } from '../../../../src/policy/configuration/configu
 import type { ExecReport } from '../../../../src/nodes/exec-report.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { like } from '../../../support/like.ts';
-import { lead, startLeader } from '../../leader.ts';
+import { leadThroughout, startLeader } from '../../leader.ts';
 import { controllerRef, putNode, putPod, type PodOptions } from '../../objects.ts';
 
 const minute = 60_000;
@@ -38,11 +38,7 @@ async function setup(t: Test, configuration: Partial<Configuration> = {}) {
     /** Leads until the events of one look are there. */
     start: async (): Promise<void> => {
       await test.settled();
-      const ended = lead(programErrors, test.leader);
-      t.teardown(() => {
-        test.depose();
-        return ended;
-      });
+      leadThroughout(t, programErrors, test);
     },
     podEvents: () => test.events.filter(({ about }) => about.kind === 'Pod'),
   };

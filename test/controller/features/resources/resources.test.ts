@@ -7,7 +7,7 @@ import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../../src/policy/resources/overlay.ts';
 import { clusterConfig, podConfig } from '../../../policy/resources/objects.ts';
-import { lead, startLeader, type TestLeader, type TestLeaderOptions } from '../../leader.ts';
+import { leadThroughout, startLeader, type TestLeader, type TestLeaderOptions } from '../../leader.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import { until } from '../../../support/until.ts';
 
@@ -18,35 +18,26 @@ const podPath = (name: string, namespace = 'shop'): string =>
 type Stored = KubeObject & { readonly status?: ResourceStatus };
 
 /** Runs the feature. The test fires its timers. */
-async function run(t: Test, test: Pick<TestLeader, 'leader' | 'depose'>) {
+function run(t: Test, test: Pick<TestLeader, 'leader' | 'depose'>) {
   const timers = new Set<() => void>();
   const timer = (_ms: number, action: () => void) => {
     timers.add(action);
     return () => void timers.delete(action);
   };
-  const running = lead(customResources, { ...test.leader, clock: { ...systemClock, timer } });
-  t.teardown(async () => {
-    test.depose();
-    await running;
-  });
+  const leader = { ...test.leader, clock: { ...systemClock, timer } };
+  leadThroughout(t, customResources, { ...test, leader });
   const fire = (): void => {
     for (const action of timers) {
       timers.delete(action);
       action();
     }
   };
-  /** Fires the timers until this holds. */
-  const fireUntil = (holds: () => boolean, what: string): Promise<void> =>
-    until(() => {
-      if (!holds()) fire();
-      return holds();
-    }, what);
-  return { fire, fireUntil };
+  return { fire };
 }
 
 async function begin(t: Test, options: TestLeaderOptions = {}) {
   const test = await startLeader(t, options);
-  return { ...test, ...(await run(t, test)) };
+  return { ...test, ...run(t, test) };
 }
 
 function condition(object: Stored | undefined, type: string): string | undefined {
@@ -86,7 +77,7 @@ t.test('the log level of the leader follows the cluster object', async (t) => {
     test.leader.configuration,
     collectResources({ clusterConfigs: caches.clusterConfigs }),
   );
-  const { fire } = await run(t, { ...test, leader: { ...test.leader, configuration } });
+  const { fire } = run(t, { ...test, leader: { ...test.leader, configuration } });
   const isLevel = (level: string) => (): boolean => {
     fire();
     return log.level === level;
@@ -101,7 +92,7 @@ t.test('the log level of the leader follows the cluster object', async (t) => {
 t.test('a changed configuration updates the conditions', async (t) => {
   const test = await startLeader(t);
   let configuration = test.leader.configuration();
-  const { fire } = await run(t, {
+  const { fire } = run(t, {
     ...test,
     leader: { ...test.leader, configuration: () => configuration },
   });
