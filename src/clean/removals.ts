@@ -60,21 +60,18 @@ async function mayExist(run: CleanRun, path: string): Promise<boolean> {
  * @returns how many were removed
  */
 export function removeGates(run: CleanRun, gate: string): Promise<number> {
-  return run.patchEach<Pod>(
-    {
-      step: 'gates',
-      // A pod with a node has no gates: the API server refuses to bind one that has.
-      objects: run.list(paths.pods(), { fieldSelector: 'spec.nodeName=' }),
-      pathOf: ({ namespace, name }) => paths.pods(namespace, name),
-      what: ({ namespace, name }) => `pod ${namespace}/${name}`,
-    },
-    (pod) => {
+  return run.patchEach<Pod>({
+    step: 'gates',
+    // A pod with a node has no gates: the API server refuses to bind one that has.
+    objects: run.list(paths.pods(), { fieldSelector: 'spec.nodeName=' }),
+    of: (name, namespace) => [paths.pods(namespace, name), `pod ${namespace}/${name}`],
+    patchOf: (pod) => {
       const index = pod.spec.schedulingGates?.findIndex(({ name }) => name === gate) ?? -1;
       if (index < 0) return undefined;
       const label = gate === keys.gate ? stateOperations(pod, {}, false) : [];
       return guardedPatch(pod, [{ op: 'remove', path: `/spec/schedulingGates/${index}` }, ...label]);
     },
-  );
+  });
 }
 
 /** @param patchOf removes it from a node; `undefined`: the node has none */
@@ -84,8 +81,12 @@ export function removeFromNodes(
   patchOf: (node: Node) => Patch | undefined,
 ): Promise<number> {
   const objects = run.list<Node>(paths.nodes(), labelSelector === undefined ? {} : { labelSelector });
-  const pathOf = ({ name }: { readonly name: string }): string => paths.nodes(name);
-  return run.patchEach({ step, objects, pathOf, what: ({ name }) => `${what} of node ${name}` }, patchOf);
+  return run.patchEach({
+    step,
+    objects,
+    of: (name) => [paths.nodes(name), `${what} of node ${name}`],
+    patchOf,
+  });
 }
 
 export async function removeOthers(

@@ -29,20 +29,13 @@ export interface CleanOptions {
 /** Changes one object. After a conflict it is called again and should read the object again. */
 export type Change = (client: KubeClient, signal: AbortSignal) => Promise<void>;
 
-/** `undefined`: nothing to change. */
-type PatchOf<T> = (object: T) => Patch | undefined;
-
 interface Targets<T> {
   readonly step: string;
   readonly objects: AsyncIterable<T>;
-  readonly pathOf: (of: Name) => string;
-  /** Names the change in the report. */
-  readonly what: (of: Name) => string;
-}
-
-interface Name {
-  readonly namespace: string;
-  readonly name: string;
+  /** The path of an object, and its name in the report. */
+  readonly of: (name: string, namespace: string) => readonly [path: string, what: string];
+  /** `undefined`: nothing to change. */
+  readonly patchOf: (object: T) => Patch | undefined;
 }
 
 /** The limiter keeps the rate; parallel workers hide the time of each request. */
@@ -116,12 +109,8 @@ export class CleanRun {
 
   /** @returns `undefined`: it does not exist */
   async read<T>(path: string): Promise<T | undefined> {
-    const { signal } = this;
-    const { client } = this.options;
-    return ignoring(
-      'not-found',
-      this.#persistently(() => client.get<T>(path, { signal })),
-    );
+    const reading = this.#persistently(() => this.options.client.get<T>(path, { signal: this.signal }));
+    return ignoring('not-found', reading);
   }
 
   /**
@@ -147,13 +136,13 @@ export class CleanRun {
    * @returns how many are done
    * @throws KubeError if they cannot be listed
    */
-  async patchEach<T extends KubeObject>(targets: Targets<T>, patchOf: PatchOf<T>): Promise<number> {
+  async patchEach<T extends KubeObject>(targets: Targets<T>): Promise<number> {
     let done = 0;
     const iterator = targets.objects[Symbol.asyncIterator]();
     // An async generator queues the calls of `next`, so the list has one reader at a time.
     const worker = async (): Promise<void> => {
       for (let next = await iterator.next(); next.done !== true; next = await iterator.next())
-        if (await this.#patch(targets, next.value, patchOf)) done += 1;
+        if (await this.#patch(targets, next.value)) done += 1;
     };
     const ends = await Promise.allSettled(Array.from({ length: this.options.dryRun ? 1 : workers }, worker));
     const failed = ends.find((end) => end.status === 'rejected');
@@ -161,14 +150,10 @@ export class CleanRun {
     return done;
   }
 
-  async #patch<T extends KubeObject>(
-    { step, pathOf, what: nameOf }: Targets<T>,
-    listed: T,
-    patchOf: PatchOf<T>,
-  ): Promise<boolean> {
+  async #patch<T extends KubeObject>({ step, of, patchOf }: Targets<T>, listed: T): Promise<boolean> {
     if (patchOf(listed) === undefined) return false;
     const { namespace = '', name = '' } = listed.metadata ?? {};
-    const [path, what] = [pathOf({ namespace, name }), nameOf({ namespace, name })];
+    const [path, what] = of(name, namespace);
     let object: T | undefined = listed;
     return this.change(step, what, async (client, signal) => {
       const patch = patchOf((object ??= await client.get<T>(path, { signal })));
