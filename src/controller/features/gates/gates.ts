@@ -55,8 +55,6 @@ const namespacePatienceMs = 5000;
 const namespacePauseMs = 250;
 /** The first answer usually comes sooner, and a pod that waits no longer needs no event. */
 const quietMs = 2000;
-/** This long after its time, a pod that keeps changing loses its gate without a placement. */
-const conflictsMs = 15_000;
 
 /** The cache forgets a pod that is gone. If it does not, a proxy answered 404, and the pod still waits. */
 const unlessForgotten: ReconcileResult = { requeueAfterMs: mostMs };
@@ -203,7 +201,9 @@ class Gates implements Work {
     if (error instanceof KubeError) {
       this.#meters.failed(isRefusal(error) ? 'refused' : 'unavailable');
       if (isRefusal(error)) waiting.reason = 'refused';
-      if (waiting.remainingMs > 0 || !isLasting(error, waiting)) throw error;
+      // Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too.
+      const isLasting = isRefusal(error) || error.code === 'conflict';
+      if (waiting.remainingMs > 0 || !isLasting) throw error;
       const removed = await this.#remover.removeOnly(pod, error.message, signal).catch((cause: unknown) => {
         if (cause instanceof KubeError && isRefusal(cause)) this.#events.gateStays(pod, cause.message);
         throw cause;
@@ -242,9 +242,4 @@ class Gates implements Work {
       this.#events.contradiction(pod, before, now);
     this.#leader.log.debug({ pod: keyOf(pod), outcome, waitedMs }, 'a scheduling gate was removed');
   }
-}
-
-/** Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too. */
-function isLasting(error: KubeError, { remainingMs }: WaitingPod): boolean {
-  return error.code === 'conflict' ? remainingMs <= -conflictsMs : isRefusal(error);
 }

@@ -57,14 +57,6 @@ t.test('a pod that disappeared, was replaced, or lost our gate between decision 
   }
 });
 
-t.test('conflicts just before the time limit do not prevent placement', async (t) => {
-  const gates = await startGates(t, [gated('web', ['both', 'never'])], { known });
-  gates.store.fault(/^PATCH /u, { status: 409, times: 20 });
-  await gates.pass(5.9 * minute);
-  await gates.opened(1);
-  t.strictSame(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
-});
-
 t.test('if the placement is refused, only the gate is removed, and an event gives the reason', async (t) => {
   const message = 'Pod "web" is invalid: spec.affinity: Invalid value';
   const gates = await startWithFault(t, patches, { status: 422, causes: true, times: 1, message });

@@ -26,8 +26,7 @@ import { createMetrics } from '../../../../src/telemetry/metrics.ts';
 import type { Random } from '../../../e2e/random.ts';
 import { noTimers } from '../../../support/fake-clock.ts';
 import { factsByImage } from '../../leader.ts';
-import { ModelCache } from './model-cache.ts';
-import { healths, objectOf, run, type Health, type ModelPod } from './model-pod.ts';
+import { healths, ModelCache, objectOf, run, type Health, type ModelPod } from './model-pod.ts';
 import { known, nodeOf, podPath, rolloutPath } from './world.ts';
 
 const second = 1000;

@@ -98,6 +98,18 @@ t.test('a refused pod is retried with back-off, and its event is repeated', asyn
   t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
+t.test('a refused pod that is disabled afterwards is not tried again', async (t) => {
+  const world = await onePod(t);
+  const end = world.store.fault(`PATCH ${podPath}`, { status: 403 });
+  await world.reconcilePods();
+  end();
+  putPod(world.store, 'a', 'arm-1', { labels: { 'arch.example/placement': 'disabled' } });
+  putNode(world.store, 'amd-1', 'amd64');
+  await world.reconcilePods();
+  t.equal(world.tolerations('a').length, 1);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
+});
+
 t.test('a refused pod gets an event even if nodes have their taint already', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
