@@ -18,10 +18,7 @@ function commonOf({ settings: part }: Pick<Subcommand, 'settings'>): Partial<typ
 }
 
 /** Settings that are flags, by TOML key. A subcommand's own flag of that name comes before the setting. */
-export function settingsOf({
-  settings: part,
-  flags = {},
-}: Pick<Subcommand, 'settings'> & Partial<Pick<Subcommand, 'flags'>>): Settings {
+export function settingsOf({ settings: part, flags }: Pick<Subcommand, 'settings' | 'flags'>): Settings {
   if (part === 'none') return {};
   return Object.fromEntries(
     Object.entries(settings as Settings).filter(

@@ -127,6 +127,6 @@ async function readFileLayer(
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const message = error.message.replace(`${file}: `, '');
-    return { layer: unreadableLayer({ kind: 'file', where: file, file, key: '', message }) };
+    return { layer: unreadableLayer({ kind: 'file', where: file, key: '', message }) };
   }
 }

@@ -38,12 +38,12 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
     document = parseToml(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
-    const place: Place = { kind: 'file', where: `${file}:${error.where}`, file, line: error.where };
+    const place: Place = { kind: 'file', where: `${file}:${error.where}`, line: error.where };
     return unreadableLayer({ ...place, key: '', message: error.message });
   }
   const place = (path: Path): Place => {
     const line = document.lineOf(path);
-    return { kind: 'file', where: `${file}:${line}`, file, line };
+    return { kind: 'file', where: `${file}:${line}`, line };
   };
 
   function walk(table: Readonly<Record<string, unknown>>, above: readonly string[]): void {

@@ -6,7 +6,6 @@ export interface Place {
   readonly kind: 'file' | 'environment' | 'flag' | 'default';
   /** For people: `archwright.toml:12`, `ARCHWRIGHT_LISTEN`, `--listen`; empty for a default. */
   readonly where: string;
-  readonly file?: string;
   /** Counted from 1. */
   readonly line?: number;
 }

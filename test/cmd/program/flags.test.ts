@@ -79,13 +79,14 @@ t.test('wrong usage is an error that names a fix', async (t) => {
 });
 
 t.test('each part accepts its settings as flags', async (t) => {
-  t.ok('inlineBudget' in settingsOf({ settings: 'webhook' }));
-  t.notOk('stateDir' in settingsOf({ settings: 'webhook' }));
-  t.ok('stateDir' in settingsOf({ settings: 'all' }));
-  t.strictSame(settingsOf({ settings: 'none' }), {});
-  const flags = { namespace: text('NAME', '') };
-  t.notOk('namespace' in settingsOf({ settings: 'explain', flags }), 'its own flag has this name');
-  t.ok('namespace' in settingsOf({ settings: 'explain' }));
+  const has = (settings: Subcommand['settings'], key: string, flags = {}) =>
+    key in settingsOf({ settings, flags });
+  t.ok(has('webhook', 'inlineBudget'));
+  t.notOk(has('webhook', 'stateDir'));
+  t.ok(has('all', 'stateDir'));
+  t.notOk(has('none', 'logLevel'));
+  t.ok(has('explain', 'namespace'));
+  t.notOk(has('explain', 'namespace', { namespace: text('NAME', '') }), 'its own flag has this name');
   const none = { ...subcommand, settings: 'none' as const };
   t.throws(() => parseFlags(none, ['--config', 'f']), /unknown flag --config/);
 });

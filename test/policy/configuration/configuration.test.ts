@@ -69,7 +69,7 @@ t.test('flags override the environment, the environment overrides the file', asy
     inlineBudget: 3,
     agents: ['https://a'],
   });
-  t.strictSame(origins.listen, { kind: 'file', where: `${file}:1`, file, line: 1 });
+  t.strictSame(origins.listen, { kind: 'file', where: `${file}:1`, line: 1 });
   t.strictSame(origins.metricsListen, { kind: 'environment', where: 'ARCHWRIGHT_METRICS_LISTEN' });
   t.strictSame(origins.inlineBudget, { kind: 'flag', where: '--inline-budget' });
 });
