@@ -17,15 +17,12 @@ const unfinished =
 test('a body that is not an AdmissionReview gets 400 and a one-line reason', async (t) => {
   const { post, metric } = await serve(t);
   const without = '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}';
-  const cases: [what: string, body: string | Buffer, message: RegExp, reason?: string][] = [
+  const cases: [what: string, body: string, message: RegExp, reason?: string][] = [
     ['nothing', '', /the body is empty/, 'not-json'],
     ['text', 'hello', /not one JSON document/, 'not-json'],
-    ['bytes', Buffer.from([0xff, 0x00, 0xfe]), /not one JSON document/, 'not-json'],
     ['half', valid.slice(0, -20), /not one JSON document/, 'not-json'],
     ['two documents', valid + valid, /not one JSON document/, 'not-json'],
     ['a list', '[]', /not an AdmissionReview/],
-    ['null', 'null', /not an AdmissionReview/],
-    ['a number', '7', /not an AdmissionReview/],
     ['a pod', JSON.stringify(pod), /not an AdmissionReview/],
     [
       'v1beta1',
@@ -154,7 +151,6 @@ test('an invalid object is admitted unchanged, with its uid and a warning', asyn
   const cases: [what: string, object: unknown, warning: RegExp][] = [
     ['none', undefined, /object is not an object/],
     ['null', null, /object is not an object/],
-    ['a list', [], /object is not an object/],
     ['no spec', { metadata: {} }, /object\.spec is not an object/],
     ['spec is a text', { spec: 'x' }, /object\.spec is not an object/],
     ['metadata is a text', { metadata: 'x', spec }, /object\.metadata is not an object/],

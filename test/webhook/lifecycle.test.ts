@@ -103,19 +103,6 @@ test('it is ready after the warm-up and not while stopping', async (t) => {
   await t.rejects(send(`${webhook.url}/healthz`, { agent: false, ca: ca.cert }), { code: 'ECONNREFUSED' });
 });
 
-test('labels of the namespace apply', async (t) => {
-  const cluster = clusterOf({
-    namespaceLabels: (namespace) => (namespace === 'shop' ? { 'arch.example/placement': 'disabled' } : {}),
-  });
-  const { admit, admitPod, metric } = await serve(t, {
-    cluster,
-    source: scripted({ 'app:1': ['arm64'] }),
-  });
-  t.strictSame((await admitPod(['app:1'])).operations, []);
-  t.equal(await metric('archwright_admission_skipped_total{reason="disabled-by-namespace"}'), 1);
-  t.strictSame((await admit({ object: podOf(['app:1']), namespace: 'other' })).required, ['arm64']);
-});
-
 test('no admission is lost when certificates change, or the webhook stops, under load', async (t) => {
   const source = scripted({ 'app:1': ['arm64'] });
   const clock = createFakeClock();

