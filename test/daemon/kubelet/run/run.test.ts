@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -48,7 +49,9 @@ t.test('a program gets its request and arguments, and its whole output is return
     `let text = ''; process.stdin.on('data', (chunk) => (text += chunk));
      process.stdin.on('end', () => console.log(JSON.stringify([process.argv.slice(2), text, process.cwd(), 'x'.repeat(500000)])));`,
   );
-  const stdout = await run({}, { stdin: 'request\n', args: ['--a', '$(b)', '; c', ''] });
+  const { signal } = new AbortController();
+  const stdout = await run({}, { stdin: 'request\n', args: ['--a', '$(b)', '; c', ''], signal });
+  t.equal(getEventListeners(signal, 'abort').length, 0);
   t.strictSame(JSON.parse(stdout.toString()), [
     ['--a', '$(b)', '; c', ''],
     'request\n',
