@@ -63,9 +63,10 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
   const work = new MisplacedPods(test.leader);
   const keys = new Set<string>();
   test.leader.caches.runningPods.onEach(({ namespace, name }) => void keys.add(`${namespace}/${name}`));
-  /** Reconciles every pod that there is or was. */
+  /** Reconciles every pod that there is or was, at the same time. */
   const reconcile = async (): Promise<void> => {
-    for (const key of new Set([...work.keys(), ...keys])) await work.reconcile(key);
+    const all = new Set([...work.keys(), ...keys]);
+    await Promise.all([...all].map((key) => work.reconcile(key)));
   };
   const { store } = test;
   if (!over) {
