@@ -158,19 +158,10 @@ t.test('an exception for one pod does not stop others; its gate is removed at th
 });
 
 t.test('a defect of lookups does not hold a pod beyond its time limit', async (t) => {
-  const hanging = await startGates(t, [gated('web', ['arm'])], {
+  const gates = await startGates(t, [gated('web', ['arm'])], {
     change: (leader) => ({ ...leader, factsOfPod: () => new Promise(() => undefined) }),
   });
-  await hanging.pass(5.2 * minute);
-  await hanging.opened(1);
-  const failing = await startGates(t, [gated('web', ['arm'])], {
-    change: (leader) => ({ ...leader, factsOfPod: () => Promise.reject(new Error('a defect')) }),
-  });
-  await failing.pass(5.2 * minute);
-  await failing.opened(1);
-  for (const { events } of [hanging, failing])
-    t.strictSame(
-      events.map(({ reason }) => reason),
-      ['PlacementFailed'],
-    );
+  await gates.pass(5.2 * minute);
+  await gates.opened(1);
+  like(t, gates.events, [{ reason: 'PlacementFailed' }]);
 });
