@@ -1,7 +1,10 @@
 /** Handlers of www_authenticate.json. */
-import { authSchemeOf } from '../../src/registry/auth/auth-scheme.ts';
-import { InvalidChallenge, parseChallenges } from '../../src/registry/auth/challenge.ts';
-import { validateRealm } from '../../src/registry/auth/realm.ts';
+import {
+  authSchemeOf,
+  InvalidChallenge,
+  parseChallenges,
+  validateRealm,
+} from '../../src/registry/auth/challenge.ts';
 import { readTokenResponse } from '../../src/registry/auth/token.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { notCompared, type Handlers } from './handler.ts';
@@ -63,10 +66,10 @@ export const registryAuthentication: Handlers = {
   token_response: (input) => {
     const response = object(input, 'response');
     const now = Date.now();
-    const { token, refreshAt } = readTokenResponse(response, now);
+    const { token, lastsMs } = readTokenResponse(response, now);
     const isDated = response['issued_at'] !== undefined;
     // It is renewed at nine tenths of its lifetime.
-    const lifetimeSeconds = isDated ? notCompared : Math.round((refreshAt - now) / 900);
+    const lifetimeSeconds = isDated ? notCompared : Math.round(lastsMs / 900);
     return { token: reveal(token), lifetimeSeconds, base: isDated ? notCompared : undefined };
   },
 };

@@ -17,7 +17,7 @@ import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
 import { createDocumentLimits, LookupDocuments } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import { EndpointLookup, type EndpointVisit, type LookupParts } from './lookup-at-endpoint.ts';
+import { EndpointLookup, type LookupParts } from './lookup-at-endpoint.ts';
 import {
   RegistryError,
   type ManifestLookup,
@@ -29,7 +29,6 @@ import { isDigest } from './manifests/manifest.ts';
 import { createGuardedClient } from './net/guarded-client.ts';
 import { DockerHubLimit } from './net/docker-hub-limit.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { tagsAtEndpoint } from './tags-at-endpoint.ts';
 import { isUnreachable, mostHelpful, rankOf, registryError, type Failure } from './outcome.ts';
 
 export interface RegistryClientOptions {
@@ -58,7 +57,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
   const dockerHub = new DockerHubLimit(clock, metrics);
   const client = createGuardedClient(http, clock, dockerHub);
-  const authenticator = new Authenticator({ client, clock });
+  const authenticator = new Authenticator(client, clock);
   const documentLimits = createDocumentLimits(clock);
   const partsFor = ({ namespace }: Pick<ManifestLookup, 'namespace'>): LookupParts => {
     return { authenticator, clock, documents: new LookupDocuments(documentLimits, namespace) };
@@ -66,11 +65,11 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
   return {
     /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
     lookup: (lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult> =>
-      firstSuccess(lookup, partsFor(lookup), signal, (...at) => new EndpointLookup(...at).run()),
+      firstSuccess(lookup, partsFor(lookup), signal, (endpoint) => endpoint.run()),
     /** The tags of a repository, as many as ten pages have. @throws RegistryError */
     tags: (lookup: TagLookup, signal: AbortSignal): Promise<TagList> =>
       // No digest: only endpoints that may resolve tags get requests.
-      firstSuccess({ ...lookup, reference: 'tags' }, partsFor({}), signal, tagsAtEndpoint),
+      firstSuccess({ ...lookup, reference: 'tags' }, partsFor({}), signal, (endpoint) => endpoint.tags()),
     /** What Docker Hub allows, if it said so lately. */
     dockerHubLimit: () => dockerHub.current(),
     /** Closes idle connections and forgets tokens. */
@@ -85,7 +84,7 @@ async function firstSuccess<Result>(
   lookup: ManifestLookup,
   parts: LookupParts,
   signal: AbortSignal,
-  visit: (visit: EndpointVisit, parts: LookupParts, signal: AbortSignal) => Promise<Result>,
+  visit: (endpoint: EndpointLookup) => Promise<Result>,
 ): Promise<Result> {
   const endpoints = eligible(lookup.endpoints, lookup.reference);
   const failures = new Map<string, Failure>();
@@ -103,7 +102,7 @@ async function firstSuccess<Result>(
         try {
           if (refusal) throw refusal;
           const there = { lookup: { ...lookup, repository }, endpoint, credential: offered };
-          return await visit(there, parts, signal);
+          return await visit(new EndpointLookup(there, parts, signal));
         } catch (cause) {
           if (signal.aborted) {
             const message = `${endpoint.host}: no response for ${repository} in time`;

@@ -6,11 +6,12 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { Clock } from '../async/clock.ts';
 import type { LargeBody } from '../http/body.ts';
+import { asText, parseObject } from '../http/json.ts';
 import { TransportError } from '../http/transport-error.ts';
 import type { AuthenticatedResponse, Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import type { LookupDocuments } from './document-limits.ts';
-import { RegistryError, type ManifestLookup, type ManifestResult } from './manifest-lookup.ts';
+import { RegistryError, type ManifestLookup, type ManifestResult, type TagList } from './manifest-lookup.ts';
 import { maxConfigBytes, readConfig, contentOf, type ContentReader } from './manifests/platforms-of-index.ts';
 import {
   digestOf,
@@ -21,6 +22,10 @@ import {
   type Descriptor,
 } from './manifests/manifest.ts';
 import { statusError, type Circumstances } from './outcome.ts';
+
+const tagsPerPage = '1000';
+/** A repository with more tags pushes them by machine; newer ones are rarely the first by name. */
+const maxTagPages = 10;
 
 /** Statuses of a HEAD after which a GET may still succeed: the server does not know the method. */
 const headUnknown: ReadonlySet<number> = new Set([405, 501]);
@@ -84,6 +89,25 @@ export class EndpointLookup implements ContentReader {
     return this.#result({ unchanged: false, digest, mediaType: document.mediaType, ...content });
   }
 
+  /**
+   * The tags of the repository (distribution spec, "Listing tags"). Registries return them in pages. The address
+   * of the next page is not followed: only its `last` is taken over. @throws as `run`
+   */
+  async tags(): Promise<TagList> {
+    const tags: string[] = [];
+    let last: string | undefined;
+    for (let page = 0; page < maxTagPages; page += 1) {
+      const query = { n: tagsPerPage, ...(last !== undefined && { last }) };
+      const response = await this.#send('GET', 'tags', 'list', { query });
+      if (response.status !== 200) throw this.#refusal(response);
+      tags.push(...readTags(response.body));
+      const next = nextTag(response.headers['link']?.[0]);
+      if (next === undefined || next === last) return { tags, isComplete: true };
+      last = next;
+    }
+    return { tags, isComplete: false };
+  }
+
   async manifest(descriptor: Descriptor): Promise<ReturnType<typeof readManifest>> {
     return this.#described('manifests', descriptor, (body) => readManifest(body, descriptor.mediaType));
   }
@@ -94,9 +118,9 @@ export class EndpointLookup implements ContentReader {
 
   /** @returns false if the digest changed or the endpoint does not know HEAD */
   async #isUnchanged(reference: string, knownDigest: string): Promise<boolean> {
-    const head = await this.send('HEAD', 'manifests', reference);
+    const head = await this.#send('HEAD', 'manifests', reference);
     if (headUnknown.has(head.status)) return false;
-    if (head.status !== 200) throw this.refusal(head);
+    if (head.status !== 200) throw this.#refusal(head);
     return head.headers['docker-content-digest']?.[0] === knownDigest;
   }
 
@@ -122,14 +146,14 @@ export class EndpointLookup implements ContentReader {
   ): Promise<Document> {
     const { documents } = this.#parts;
     using place = documents.place(this.where, this.#signal);
-    const response = await this.send('GET', kind, object, { large: place });
-    if (response.status !== 200) throw this.refusal(response);
+    const response = await this.#send('GET', kind, object, { large: place });
+    if (response.status !== 200) throw this.#refusal(response);
     documents.count(this.#visit.endpoint, response.body);
     return use(response);
   }
 
   /** Sends a request, and again by http if the endpoint may fall back to it. @param query further parameters */
-  async send(
+  async #send(
     method: 'GET' | 'HEAD',
     kind: ObjectKind,
     object: string,
@@ -151,7 +175,7 @@ export class EndpointLookup implements ContentReader {
     } catch (error) {
       if (this.#plain || !mayFallBack(endpoint, url, error)) throw error;
       this.#plain = true;
-      return await this.send(method, kind, object, { query, large });
+      return await this.#send(method, kind, object, { query, large });
     }
   }
 
@@ -173,7 +197,7 @@ export class EndpointLookup implements ContentReader {
   }
 
   /** The error of a status other than 200. */
-  refusal({ status, headers, moved, url, credentialUsed }: AuthenticatedResponse): RegistryError {
+  #refusal({ status, headers, moved, url, credentialUsed }: AuthenticatedResponse): RegistryError {
     const host = moved ? url.host : this.where;
     if (moved && status === 401) {
       const message = `${this.where}: it redirects to ${host}, which requires credentials and never gets any`;
@@ -226,4 +250,21 @@ function mayFallBack(endpoint: Endpoint, url: URL, error: unknown): boolean {
   if (error.where !== url.host) return false;
   if (error.failure === 'not-tls' || error.failure === 'tls-timeout') return true;
   return url.port === '' && (error.failure === 'connect' || error.failure === 'dial-timeout');
+}
+
+/** Tags that a reference can have. @throws InvalidDocument */
+export function readTags(body: Uint8Array): readonly string[] {
+  const { tags } = parseObject(body);
+  if (!Array.isArray(tags)) return [];
+  return tags.flatMap((tag) => {
+    const text = asText(tag);
+    return text !== undefined && /^\w[\w.-]{0,127}$/.test(text) ? [text] : [];
+  });
+}
+
+/** The `last` of the next page: `</v2/app/tags/list?last=1.2&n=1000>; rel="next"`. */
+function nextTag(link: string | undefined): string | undefined {
+  const address = /^<([^>]{1,2048})>\s*;\s*rel="?next"?/.exec(link ?? '')?.[1];
+  if (address === undefined || !URL.canParse(address, 'https://registry.invalid')) return undefined;
+  return new URL(address, 'https://registry.invalid').searchParams.get('last') ?? undefined;
 }

@@ -12,8 +12,9 @@ import { reveal } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
 import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects, type FinalResponse } from '../net/redirect.ts';
-import { authSchemeOf, type AuthScheme } from './auth-scheme.ts';
-import { TokenSource, type AuthParts, type GrantedToken } from './token-source.ts';
+import type { Clock } from '../../async/clock.ts';
+import { authSchemeOf, type AuthScheme } from './challenge.ts';
+import { idOf, TokenSource, type GrantedToken } from './token-source.ts';
 import { basic } from './token.ts';
 
 export interface AuthenticatedResponse extends FinalResponse {
@@ -41,42 +42,33 @@ export class Authenticator {
    */
   readonly #schemes = new BoundedMap<string, AuthScheme>(maxSchemes);
 
-  constructor(parts: AuthParts) {
-    this.#client = parts.client;
-    this.#tokens = new TokenSource(parts);
+  constructor(client: GuardedClient, clock: Clock) {
+    this.#client = client;
+    this.#tokens = new TokenSource(client, clock);
   }
 
   /** Sends a request, and again with an authorization if challenged. A 401 means it did not suffice. */
   async send(request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> {
     const key = schemeKey(request);
     const known = this.#schemes.get(key);
-    const first = known ? await this.#authorizeFirst(request, known, signal) : none;
+    const forget = (error: unknown): never => {
+      // The registry may name another token server now.
+      this.#schemes.delete(key);
+      throw error;
+    };
+    const first = known ? await this.#authorize(request, known, signal).catch(forget) : none;
     const response = await this.#sendWith(request, first, signal);
     if (response.status !== 401 || response.moved) return response;
     this.#tokens.forget(first.granted);
     const scheme = authSchemeOf(request, response.headers['www-authenticate'] ?? [], response.remoteAddress);
     if (!scheme) return response;
     this.#schemes.set(key, scheme);
-    if (!mayHelp(scheme, first)) return response;
+    if (!mayHelp(request, scheme, first)) return response;
     const second = await this.#authorize(request, scheme, signal);
     if (second.header === undefined) return response;
     const last = await this.#sendWith(request, second, signal);
     if (last.status === 401) this.#tokens.forget(second.granted);
     return last;
-  }
-
-  /** By an earlier scheme, which is forgotten if it fails: the registry may name another token server now. */
-  async #authorizeFirst(
-    request: EndpointRequest,
-    known: AuthScheme,
-    signal: AbortSignal,
-  ): Promise<Authorization> {
-    try {
-      return await this.#authorize(request, known, signal);
-    } catch (error) {
-      this.#schemes.delete(schemeKey(request));
-      throw error;
-    }
   }
 
   /** Forgets tokens and the schemes of endpoints. */
@@ -133,13 +125,11 @@ function schemeKey({ endpoint, url, repository }: EndpointRequest): string {
 }
 
 /** Whether this scheme differs from the rejected authorization. A cached token may be revoked. */
-function mayHelp(scheme: AuthScheme, { header, granted }: Authorization): boolean {
+function mayHelp(request: EndpointRequest, scheme: AuthScheme, { header, granted }: Authorization): boolean {
   if (header === undefined) return true;
   if (scheme.scheme === 'basic') return granted !== undefined;
   if (!granted || granted.cached) return true;
-  const { scopes, realm, service } = granted.key;
-  const isSame = realm === scheme.realm.href && service === scheme.service;
-  return !isSame || scopes.join(' ') !== scheme.scopes.join(' ');
+  return granted.id !== idOf(request, scheme, usableCredential(request.credential));
 }
 
 /**

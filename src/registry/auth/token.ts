@@ -125,8 +125,8 @@ const refreshShare = 0.9;
 
 export interface BearerToken {
   readonly token: Secret;
-  /** Wall clock, milliseconds. After this moment a new token should be requested. */
-  readonly refreshAt: number;
+  /** Milliseconds until a new token should be requested. */
+  readonly lastsMs: number;
 }
 
 /** A response without a usable token. `message` holds nothing from the server. */
@@ -155,7 +155,7 @@ export function readTokenResponse(body: unknown, receivedAt: number): BearerToke
   const start = issuedAt === undefined ? receivedAt : Math.min(issuedAt, receivedAt);
   // A server's slow clock (or our fast one) must not make tokens expire on arrival.
   const remaining = Math.max(start + lifetimeSeconds * 1000 - receivedAt, defaultLifetimeSeconds * 1000);
-  return { token: secret(text, 'others'), refreshAt: receivedAt + remaining * refreshShare };
+  return { token: secret(text, 'others'), lastsMs: remaining * refreshShare };
 }
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;

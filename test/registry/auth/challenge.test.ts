@@ -1,6 +1,7 @@
 import t from 'tap';
 import * as fc from 'fast-check';
-import { parseChallenges } from '../../../src/registry/auth/challenge.ts';
+import { authSchemeOf, parseChallenges } from '../../../src/registry/auth/challenge.ts';
+import { like } from '../../support/like.ts';
 import { withUserMs } from '../../support/cpu-time.ts';
 
 const parse = (...lines: string[]): string[] =>
@@ -81,4 +82,34 @@ t.test('a long line is parsed in linear time', async (t) => {
     const [, ms] = await withUserMs(() => parseChallenges([line, `Bearer a="${line}`]));
     t.ok(ms < 1000, `${JSON.stringify(piece)} took ${ms} ms`);
   }
+});
+
+const request = (repository: string) => ({
+  url: new URL(`https://registry.corp/v2/${repository}/manifests/v1`),
+  repository,
+});
+const bearer = (scope: string) => `Bearer realm="https://auth.corp/token",service="s"${scope}`;
+
+t.test('the best supported challenge is chosen', async (t) => {
+  const schemeOf = (...lines: string[]) => authSchemeOf(request('app'), lines, '203.0.113.7');
+  t.equal(schemeOf(), undefined);
+  t.equal(schemeOf('Digest realm="x"', 'Negotiate'), undefined);
+  t.strictSame(schemeOf('Basic realm="x"', 'Digest realm="x"'), { scheme: 'basic' });
+  // tap takes any two URLs for the same.
+  t.strictSame(JSON.parse(JSON.stringify(schemeOf('Basic realm="x"', bearer('')))), {
+    scheme: 'bearer',
+    realm: 'https://auth.corp/token',
+    service: 's',
+    scopes: ['repository:app:pull'],
+    registryIp: '203.0.113.7',
+  });
+  like(t, schemeOf(bearer(',scope="b repository:app:pull a repository:app:pull,push b"')), {
+    scopes: ['a', 'b', 'repository:app:pull', 'repository:app:pull,push'],
+  });
+  like(t, schemeOf(bearer(',scope=""')), { scopes: ['repository:app:pull'] });
+  like(t, schemeOf('Bearer realm="https://auth.corp"'), { service: '' });
+  t.throws(() => schemeOf('Bearer service="s"'), { message: 'the Bearer challenge names no realm' });
+  t.throws(() => schemeOf('Bearer realm="https://10.0.0.1/token"'), { name: 'InvalidChallenge' });
+  t.throws(() => schemeOf('Bearer realm="http://auth.corp/token"'), { name: 'InvalidChallenge' });
+  t.notOk('registryIp' in (authSchemeOf(request('app'), [bearer('')], undefined) ?? {}));
 });

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { validateRealm } from '../../../src/registry/auth/realm.ts';
+import { validateRealm } from '../../../src/registry/auth/challenge.ts';
 
 t.test('a realm may name any host, but not a local, private or metadata address', async (t) => {
   const cases: [realm: string, host: string, insecure: boolean, reason: RegExp | undefined][] = [

@@ -1,38 +1,68 @@
 import t from 'tap';
-import { TokenCache, type TokenKey } from '../../../src/registry/auth/token-source.ts';
-import type { BearerToken } from '../../../src/registry/auth/token.ts';
+import { TokenSource } from '../../../src/registry/auth/token-source.ts';
+import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
+import type { GuardedClient } from '../../../src/registry/net/guarded-client.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { credential } from '../../support/registry/client.ts';
 
-const key: TokenKey = {
-  registry: 'https://registry.corp',
+const tls = { ca: [], client: [], skipVerify: false };
+
+interface Key {
+  readonly base: string;
+  readonly realm: string;
+  readonly service: string;
+  readonly scopes: readonly string[];
+  readonly user: string | undefined;
+  readonly header: string | undefined;
+}
+
+const key: Key = {
+  base: 'https://registry.corp',
   realm: 'https://auth.corp/token',
   service: 'registry',
   scopes: ['repository:app:pull'],
-  credential: 'ann',
-  headers: '',
+  user: 'ann',
+  header: undefined,
 };
 
-function setUp() {
+/** A source whose token server answers with `token-1`, `token-2` and so on, for 100 s each. */
+function setUp(answer?: (signal: AbortSignal) => Promise<never>) {
   const clock = { time: 0, wall: 1_000_000, ...noTimers, now: () => clock.wall, monotonic: () => clock.time };
-  const cache = new TokenCache(clock);
   let fetched = 0;
-  const fetch = (): Promise<BearerToken> => {
+  const send: GuardedClient['send'] = (_step, _request, signal) => {
     fetched += 1;
-    return Promise.resolve({
-      token: secret(`token-${fetched}`),
-      refreshAt: clock.wall + 90_000,
-    });
+    const body = Buffer.from(JSON.stringify({ token: `token-${fetched}`, expires_in: 100 }));
+    return answer?.(signal) ?? Promise.resolve({ status: 200, headers: {}, remoteAddress: '', body });
   };
-  const get = async (changes: Partial<TokenKey> = {}) => {
-    const { token, cached } = await cache.get({ ...key, ...changes }, neverAborted, fetch);
+  const source = new TokenSource({ send }, clock);
+  const granted = (changes: Partial<Key> = {}, signal = neverAborted) => {
+    const { base, realm, service, scopes, user, header } = { ...key, ...changes };
+    const tokenHeaders = header === undefined ? [] : [{ name: 'x-key', value: secret(header) }];
+    const request = {
+      method: 'GET',
+      url: new URL(`${base}/v2/app/manifests/v1`),
+      purpose: 'manifest',
+      accept: '*/*',
+      maxBytes: 1,
+      endpoint: { ...originEndpoint('registry.corp', tls), tokenHeaders },
+      repository: 'app',
+      credential: undefined,
+      trace: undefined,
+    } as const;
+    const scheme = { scheme: 'bearer', realm: new URL(realm), service, scopes } as const;
+    const usable = user === undefined ? undefined : credential(user, 'password', { id: user });
+    return source.get(request, scheme, usable, signal);
+  };
+  const get = async (changes: Partial<Key> = {}) => {
+    const { token, cached } = await granted(changes);
     return [reveal(token), cached];
   };
-  return { clock, cache, get };
+  return { clock, source, granted, get, fetched: () => fetched };
 }
 
-t.test('a token is cached until refreshAt by the monotonic clock', async (t) => {
+t.test('a token is cached for nine tenths of its life by the monotonic clock', async (t) => {
   const { clock, get } = setUp();
   t.strictSame(await get(), ['token-1', false]);
   clock.time = 89_999;
@@ -44,63 +74,61 @@ t.test('a token is cached until refreshAt by the monotonic clock', async (t) => 
 });
 
 t.test('tokens differ by each part of their key', async (t) => {
-  const { get, cache } = setUp();
+  const { get, source } = setUp();
   await get();
-  const others: Partial<TokenKey>[] = [
-    { registry: 'https://other.corp' },
-    { registry: 'http://registry.corp' },
-    { registry: 'https://registry.corp:5000' },
+  const others: Partial<Key>[] = [
+    { base: 'https://other.corp' },
+    { base: 'http://registry.corp' },
+    { base: 'https://registry.corp:5000' },
     { realm: 'https://auth.corp/other' },
     { service: 'other' },
     { scopes: ['repository:other:pull'] },
     { scopes: ['repository:app:pull', 'repository:other:pull'] },
-    { credential: 'bea' },
-    { credential: 'anonymous' },
-    { headers: 'some' },
+    { user: 'bea' },
+    { user: undefined },
+    { header: 'some' },
+    { header: 'other' },
   ];
   for (const [index, changes] of others.entries()) {
     t.strictSame(await get(changes), [`token-${index + 2}`, false], JSON.stringify(changes));
   }
   t.strictSame(await get(), ['token-1', true]);
-  cache.clear();
+  source.clear();
   t.strictSame(await get(), [`token-${others.length + 2}`, false]);
 });
 
 t.test('a rejected token is removed, a newer one is not', async (t) => {
-  const { cache, get } = setUp();
-  await get();
-  const first = (await cache.get(key, neverAborted, () => Promise.reject(new Error('not called')))).token;
-  cache.forget(key, first);
+  const { source, granted, get } = setUp();
+  const first = await granted();
+  source.forget(first);
   t.strictSame(await get(), ['token-2', false]);
-  cache.forget(key, first);
+  source.forget(first);
   t.strictSame(await get(), ['token-2', true]);
 });
 
 t.test('concurrent callers share one exchange, which is aborted with the last caller', async (t) => {
-  const { cache } = setUp();
   const given: AbortSignal[] = [];
-  const never = (signal: AbortSignal): Promise<BearerToken> => {
+  const { granted, fetched } = setUp((signal) => {
     given.push(signal);
     return new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('ended'))));
-  };
+  });
   const [one, two] = [new AbortController(), new AbortController()];
-  const first = cache.get(key, one.signal, never);
-  const second = cache.get(key, two.signal, never);
+  const first = granted({}, one.signal);
+  const second = granted({}, two.signal);
   one.abort(new Error('first gives up'));
   await t.rejects(first, { message: 'first gives up' });
   t.equal(given[0]?.aborted, false);
   two.abort(new Error('second gives up'));
   await t.rejects(second, { message: 'second gives up' });
   t.equal(given[0]?.aborted, true);
-  t.equal(given.length, 1);
-  await t.rejects(cache.get(key, one.signal, never), { message: 'first gives up' });
-  t.equal(given.length, 1, 'an aborted caller starts no exchange');
+  await t.rejects(granted({}, one.signal), { message: 'first gives up' });
+  t.equal(fetched(), 1, 'an aborted caller starts no exchange');
 });
 
 t.test('the least recently used token is removed first', async (t) => {
   const { get } = setUp();
   await get();
-  for (let n = 0; n < 1000; n += 1) await get({ credential: String(n) });
-  t.strictSame((await get({ credential: '0' }))[1], true);
+  for (let n = 0; n < 1000; n += 1) await get({ service: String(n) });
+  t.strictSame((await get({ service: '0' }))[1], true);
   t.strictSame((await get())[1], false);
 });

@@ -31,7 +31,7 @@ function server(...statuses: number[]) {
 t.test('an anonymous request is a GET that keeps the query of the realm', async (t) => {
   const { seen, send } = server(200);
   const token = await fetchToken(tokenRequest, send, () => 1000);
-  like(t, token, { refreshAt: 271_000 });
+  like(t, token, { lastsMs: 270_000 });
   const scopes = 'scope=repository%3Aa%3Apull&scope=repository%3Ab%2Fc%3Apull';
   // tap takes any two URLs for the same.
   t.strictSame(JSON.parse(JSON.stringify(seen)), [
@@ -137,6 +137,6 @@ t.test('the lifetime follows expires_in and issued_at, within limits', async (t)
   ];
   for (const [name, body, remaining] of cases) {
     const token = readTokenResponse({ token: 'a', ...body }, received);
-    t.equal(token.refreshAt, received + remaining * 900, `${name}: renewed at nine tenths`);
+    t.equal(token.lastsMs, remaining * 900, `${name}: renewed at nine tenths`);
   }
 });
