@@ -6,6 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import { constants, type Stats } from 'node:fs';
 import { open, opendir, stat, lstat, readlink, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
 import { compareBytes } from '../names/values.ts';
 
 /** Messages name the path and what to do; they never quote the file's content. */
@@ -108,6 +109,30 @@ export async function listDirectory(
     }
     return names.sort(compareBytes);
   });
+}
+
+export interface DirectoryOptions extends ReadOptions {
+  /** Selects the files to read by their names. Hidden files are never read. */
+  readonly wanted: (name: string) => boolean;
+  readonly maxEntries: number;
+}
+
+/**
+ * Reads the wanted files of a directory; `maxBytes` is for each.
+ * @returns contents by name, in bytewise order; for a file that cannot be read, the error
+ * @throws FileError if the directory itself cannot be read
+ */
+export async function readDirectory(
+  dir: string,
+  { wanted, maxEntries, ...options }: DirectoryOptions,
+): Promise<ReadonlyMap<string, Buffer | FileError>> {
+  const files = new Map<string, Buffer | FileError>();
+  for (const name of await listDirectory(dir, { ...options, maxEntries })) {
+    if (name.startsWith('.') || !wanted(name)) continue;
+    const path = join(dir, name);
+    files.set(name, await readBounded(path, options).catch((error: unknown) => fileError(path, error)));
+  }
+  return files;
 }
 
 /** Decodes UTF-8 without its byte order mark; never replaces. @throws FileError `not-text` */

@@ -3,8 +3,8 @@
  * one credential after the other, and for each containerd tries one endpoint after the other; the first
  * success ends both loops (kubelet `pkg/kubelet/kuberuntime`, containerd `core/remotes/docker/resolver.go`).
  * There is no anonymous attempt after credentials. From the outside in: this file → `lookup-at-endpoint.ts`
- * (manifest and config) → `auth/authenticator.ts` (challenges and tokens) → `net/redirect.ts` →
- * `net/guarded-client.ts` (circuit breaker, trace) → `src/http/client.ts`. Unlike containerd, a digest that
+ * (manifest and config) → `auth/authenticator.ts` (challenges and tokens) →
+ * `net/guarded-client.ts` (redirects, circuit breaker, trace) → `src/http/client.ts`. Unlike containerd, a digest that
  * is unknown under `manifests` is not looked up under `blobs`, because that serves only content that no
  * registry lists.
  */

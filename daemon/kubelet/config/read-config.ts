@@ -7,8 +7,7 @@
 import { createHash } from 'node:crypto';
 import { extname, join } from 'node:path';
 import { ifError } from '../../../src/async/if-error.ts';
-import { readDirectory } from '../../../src/files/directory.ts';
-import { FileError, decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
+import { readDirectory, FileError, decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
 import { checkBinary, type PluginPath } from '../run/binary.ts';
 import { PluginError, type PluginErrorCode } from '../run/plugin-error.ts';
 import { decodeConfig, type ProviderConfig } from './provider-config.ts';

@@ -7,8 +7,7 @@
  */
 import { join } from 'node:path';
 import { parse } from 'toml';
-import { readDirectory } from '../../files/directory.ts';
-import { decodeUtf8, FileError, undefinedIfMissing } from '../../files/read.ts';
+import { decodeUtf8, FileError, readDirectory, undefinedIfMissing } from '../../files/read.ts';
 import { secret } from '../../telemetry/secret.ts';
 import { part, type SourcePart } from '../../files/source-part.ts';
 import type { Credential, HeldCredential } from '../credential.ts';

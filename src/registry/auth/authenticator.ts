@@ -10,8 +10,7 @@ import type { MatchedCredential } from '../../credentials/credential.ts';
 import { endpointReach } from '../../http/reach/reach.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
-import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
-import { followRedirects, type FinalResponse } from '../net/redirect.ts';
+import type { EndpointRequest, FinalResponse, GuardedClient } from '../net/guarded-client.ts';
 import type { Clock } from '../../async/clock.ts';
 import { authSchemeOf, type AuthScheme } from './challenge.ts';
 import { idOf, TokenSource, type GrantedToken } from './token-source.ts';
@@ -99,7 +98,7 @@ export class Authenticator {
   ): Promise<AuthenticatedResponse> {
     const { method, url, accept, maxBytes, large, endpoint } = request;
     const sent = { ...request, credential: credentialUsed ? request.credential : undefined };
-    const response = await followRedirects(
+    const response = await this.#client.send(
       {
         method,
         url,
@@ -114,7 +113,8 @@ export class Authenticator {
         reach: endpointReach(endpoint),
         dialTimeoutMs: endpoint.dialTimeoutMs,
       },
-      (step) => this.#client.send(step, sent, signal),
+      sent,
+      signal,
     );
     return { ...response, credentialUsed };
   }

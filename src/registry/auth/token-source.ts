@@ -10,7 +10,6 @@ import { endpointReach, targetReach } from '../../http/reach/reach.ts';
 import type { Secret } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
 import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
-import { followRedirects } from '../net/redirect.ts';
 import { isSameServer, type BearerScheme } from './challenge.ts';
 import { fetchToken, maxTokenBytes, type TokenExchange } from './token.ts';
 
@@ -97,13 +96,9 @@ export class TokenSource {
       maxBytes: maxTokenBytes,
       tls: isEndpoint ? endpoint.tls : { ...endpoint.tls, client: [] },
       reach: isEndpoint ? endpointReach(endpoint) : targetReach(registryIp),
+      ownHeaders,
     };
-    const sent = { ...request, purpose: 'token' } as const;
-    // A redirected POST would carry the password to the target of the redirect.
-    if (method === 'POST') {
-      return await this.#client.send({ ...step, headers: { ...headers, ...ownHeaders } }, sent, signal);
-    }
-    return await followRedirects({ ...step, ownHeaders }, (next) => this.#client.send(next, sent, signal));
+    return await this.#client.send(step, { ...request, purpose: 'token' }, signal);
   }
 }
 

@@ -1,9 +1,18 @@
-/** HTTP requests to registries with a circuit breaker, and a trace of each request for `inspect --verbose`. */
+/**
+ * HTTP requests to registries with a circuit breaker, redirects, and a trace of each request for
+ * `inspect --verbose`.
+ *
+ * Registries keep blobs, and some their manifests, in object storage on other hosts; a hostile registry may
+ * redirect anywhere. So each step is checked as a new target, and everything that identifies the client
+ * (Authorization, the endpoint's own headers, client certificates) is sent only to the first host, and not again
+ * if the chain comes back to it.
+ */
 import type { Clock } from '../../async/clock.ts';
 import type { HttpClient, HttpRequest, HttpResponse } from '../../http/client.ts';
 import type { LargeBody } from '../../http/body.ts';
 import { retryAfter } from '../../http/headers.ts';
-import { transportError } from '../../http/transport-error.ts';
+import { targetReach } from '../../http/reach/reach.ts';
+import { TransportError, transportError } from '../../http/transport-error.ts';
 import type { Attempt } from '../manifest-lookup.ts';
 import { CircuitBreaker, type Route } from './circuit-breaker.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
@@ -31,8 +40,7 @@ export type GuardedClient = ReturnType<typeof createGuardedClient>;
 export function createGuardedClient(client: HttpClient, clock: Clock, dockerHub: DockerHubLimit) {
   const breaker = new CircuitBreaker(clock);
 
-  /** @param request with the credential that the step carries @throws TransportError, CircuitOpen */
-  async function send(
+  async function sendStep(
     step: HttpRequest,
     request: EndpointRequest,
     signal: AbortSignal,
@@ -63,7 +71,18 @@ export function createGuardedClient(client: HttpClient, clock: Clock, dockerHub:
       throw failed;
     }
   }
-  return { send };
+  return {
+    /**
+     * Sends a request and follows its redirects.
+     * @param sent with the credential that the request carries
+     * @throws TransportError, `redirect` for a forbidden chain; CircuitOpen
+     */
+    send: (
+      request: RedirectableRequest,
+      sent: EndpointRequest,
+      signal: AbortSignal,
+    ): Promise<FinalResponse> => followRedirects(request, (step) => sendStep(step, sent, signal)),
+  };
 }
 
 /**
@@ -89,4 +108,61 @@ export function shownUrl(url: URL): string {
   const query = [...url.searchParams].filter(([key]) => shownKeys.has(key));
   const search = query.length === 0 ? '' : `?${new URLSearchParams(query).toString()}`;
   return `${url.protocol}//${url.host}${url.pathname}${search}`;
+}
+
+/** containerd follows ten; real registries need one or two. */
+const maxRedirects = 5;
+
+const redirects = new Set([301, 302, 303, 307, 308]);
+
+interface RedirectableRequest extends HttpRequest {
+  /** Sent only to the first host: Authorization and the endpoint's headers. */
+  readonly ownHeaders: Readonly<Record<string, string>>;
+}
+
+export interface FinalResponse extends HttpResponse {
+  readonly url: URL;
+  /** Whether the response is from another host than the request's. */
+  readonly moved: boolean;
+}
+
+/** A POST is not redirected: it would carry the password to the target. */
+export async function followRedirects(
+  request: RedirectableRequest,
+  send: (step: HttpRequest) => Promise<HttpResponse>,
+): Promise<FinalResponse> {
+  const { ownHeaders, ...plain } = request;
+  let step: HttpRequest = { ...plain, headers: { ...plain.headers, ...ownHeaders } };
+  let moved = false;
+  let registryIp: string | undefined;
+  const seen = new Set([step.url.href]);
+  for (;;) {
+    const response = await send(step);
+    const isFinal = request.method === 'POST' || !redirects.has(response.status);
+    if (isFinal) return { ...response, url: step.url, moved };
+    if (!moved) registryIp = response.remoteAddress;
+    if (seen.size > maxRedirects) throw refuse(step.url, `it redirects more than ${maxRedirects} times`);
+    const url = target(step.url, response.headers['location']?.[0]);
+    if (seen.has(url.href)) throw refuse(step.url, 'it redirects in a circle');
+    seen.add(url.href);
+    moved ||= url.host !== request.url.host || url.protocol !== request.url.protocol;
+    const foreign = { ...plain, reach: targetReach(registryIp), tls: { ...plain.tls, client: [] } };
+    step = { ...(moved ? foreign : step), url };
+  }
+}
+
+function target(from: URL, location: string | undefined): URL {
+  const url = location === undefined ? null : URL.parse(location, from.href);
+  if (!url) throw refuse(from, 'it redirects to something other than a URL');
+  const { protocol, username, password } = url;
+  if (protocol !== 'https:' && protocol !== 'http:') throw refuse(from, `it redirects to ${protocol}`);
+  if (from.protocol === 'https:' && protocol === 'http:')
+    throw refuse(from, 'it redirects from https to http');
+  if (username !== '' || password !== '') throw refuse(from, 'it redirects to a URL with user info');
+  url.hash = '';
+  return url;
+}
+
+function refuse(url: URL, reason: string): TransportError {
+  return new TransportError('redirect', url.host, reason);
 }

@@ -31,10 +31,13 @@ const key: Key = {
 function setUp(answer?: (signal: AbortSignal) => Promise<never>) {
   const clock = { time: 0, wall: 1_000_000, ...noTimers, now: () => clock.wall, monotonic: () => clock.time };
   let fetched = 0;
-  const send: GuardedClient['send'] = (_step, _request, signal) => {
+  const send: GuardedClient['send'] = ({ url }, _request, signal) => {
     fetched += 1;
     const body = Buffer.from(JSON.stringify({ token: `token-${fetched}`, expires_in: 100 }));
-    return answer?.(signal) ?? Promise.resolve({ status: 200, headers: {}, remoteAddress: '', body });
+    return (
+      answer?.(signal) ??
+      Promise.resolve({ status: 200, headers: {}, remoteAddress: '', body, url, moved: false })
+    );
   };
   const source = new TokenSource({ send }, clock);
   const granted = (changes: Partial<Key> = {}, signal = neverAborted) => {

@@ -17,7 +17,7 @@ import { FactsFile } from '../../../src/images/cache/facts-file.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
-import { followRedirects } from '../../../src/registry/net/redirect.ts';
+import { followRedirects } from '../../../src/registry/net/guarded-client.ts';
 import { listen } from '../listen.ts';
 import { words } from './inputs.ts';
 import { must, unlessRefused, type FuzzTarget } from './target.ts';
