@@ -7,7 +7,7 @@ import { createRegistrySource } from '../src/images/sources/registry-source.ts';
 import type { ImageFacts, ImageFactsSource } from '../src/images/facts/facts.ts';
 import { parseReference } from '../src/images/references/reference.ts';
 import { createRegistryClient } from '../src/registry/client.ts';
-import { createDefaultEndpoints } from '../src/registry/endpoints/default-endpoints.ts';
+import { createDefaultEndpoints } from '../src/registry/endpoints/endpoint.ts';
 import { secret } from '../src/telemetry/secret.ts';
 import { image, multiArch } from '../test/support/registry/content.ts';
 import { startTestRegistry, type TestRegistry } from '../test/support/registry/server.ts';

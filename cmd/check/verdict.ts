@@ -1,5 +1,5 @@
 /** Whether each image of a pod can run on the required architectures, in words for people and programs. */
-import { maxRetryAfterMs } from '../../src/http/headers.ts';
+import { maxRetryAfterMs } from '../../src/http/client.ts';
 import type { FactsError, FactsErrorCode, ImageFacts } from '../../src/images/facts/facts.ts';
 import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { validReference } from '../../src/images/references/reference.ts';

@@ -1,7 +1,11 @@
 /** The running parts of archwright: pods, Deployments and DaemonSets in its namespace, by their labels. */
-import { isReady } from '../../src/kube/api/fields.ts';
+import {
+  isReady,
+  type ContainerStatus,
+  type KubeObject,
+  type PodWithStatus,
+} from '../../src/kube/api/objects.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import type { ContainerStatus, KubeObject, PodWithStatus } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
 import { exitCodes } from '../program/exit.ts';

@@ -1,6 +1,6 @@
 /** TOML files that a flag names: settings at the top, and a list of tables. */
 import * as v from 'valibot';
-import { readShape } from '../../src/http/shape.ts';
+import { readShape } from '../../src/http/json.ts';
 import { unknownArchitecture } from '../../src/names/architecture.ts';
 import { parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
 import { UsageError } from './exit.ts';

@@ -2,7 +2,7 @@
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
-import { scopedKey, scopeOf } from '../../src/images/cache/scope.ts';
+import { scopedKey, scopeOf } from '../../src/images/cache/entry.ts';
 import type { ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference, validReference, type Reference } from '../../src/images/references/reference.ts';
 import { byName } from '../../src/names/values.ts';

@@ -21,14 +21,17 @@ import { createRegistryTomlSource } from '../../src/credentials/sources/registry
 import {
   createRegistrySource,
   type RegistrySourceOptions,
+  createTagSource,
 } from '../../src/images/sources/registry-source.ts';
 import { compileRegistryLists } from '../../src/images/sources/registry-rules.ts';
-import { createTagSource } from '../../src/images/sources/registry-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import { resolvesShortNames } from '../../src/nodes/node-report.ts';
-import { createDefaultEndpoints, withNodeEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
-import type { EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
+import {
+  createDefaultEndpoints,
+  withNodeEndpoints,
+  type EndpointSource,
+} from '../../src/registry/endpoints/endpoint.ts';
 import { hashOf } from '../../src/names/hash.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';

@@ -12,8 +12,7 @@ import {
   type CredentialSource,
   type ServiceAccountName,
 } from '../../src/credentials/credential.ts';
-import { parseJson } from '../../src/http/json.ts';
-import { readShape } from '../../src/http/shape.ts';
+import { parseJson, readShape } from '../../src/http/json.ts';
 import { ApiError } from './outcomes.ts';
 import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';

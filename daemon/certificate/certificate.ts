@@ -8,8 +8,7 @@
  */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { backOffMs, type BackOff } from '../../src/async/back-off.ts';
-import type { Clock } from '../../src/async/clock.ts';
+import { backOffMs, type BackOff, type Clock } from '../../src/async/clock.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import { readText } from '../../src/files/read.ts';

@@ -4,7 +4,7 @@
  */
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
-import { isLoginHeader } from '../../src/http/headers.ts';
+import { isLoginHeader } from '../../src/http/client.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { parseAuth } from './config/registry.ts';

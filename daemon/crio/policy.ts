@@ -4,8 +4,7 @@
  */
 import { posix } from 'node:path';
 import * as v from 'valibot';
-import { parseJson } from '../../src/http/json.ts';
-import { readShape } from '../../src/http/shape.ts';
+import { parseJson, readShape } from '../../src/http/json.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
 import { ConfigFileError, inFile, invalid } from '../toml.ts';

@@ -5,8 +5,7 @@
  * come first, and its location last (pkg/sysregistriesv2/system_registries_v2.go `refMatchingPrefix`,
  * `rewriteReference`, `PullSourcesFromReference`; docker/docker_image_src.go).
  */
-import { InvalidReference } from '../../src/images/references/grammar.ts';
-import { parseNormalized } from '../../src/images/references/reference.ts';
+import { InvalidReference, parseNormalized } from '../../src/images/references/reference.ts';
 import { invalid, type InvalidConfig } from '../toml.ts';
 import type { ShortNameMode } from './crio-conf.ts';
 import type { Mirror, RegistriesConf, RegistryEntry } from './registries-conf.ts';

@@ -3,8 +3,11 @@
  * and the mirrors (go.podman.io/image pkg/sysregistriesv2/system_registries_v2.go, shortnames.go;
  * containers-registries.conf(5)).
  */
-import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
-import { parseNormalized } from '../../src/images/references/reference.ts';
+import {
+  InvalidReference,
+  parseStrictReference,
+  parseNormalized,
+} from '../../src/images/references/reference.ts';
 import { fieldsOf, invalid, type ConfigFileError, isText, parseTable } from '../toml.ts';
 
 const mirrorUses = ['all', 'digest-only', 'tag-only'] as const;

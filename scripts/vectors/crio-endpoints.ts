@@ -20,8 +20,13 @@ import { createCrio } from '../../daemon/crio/runtime.ts';
 import { NodeFiles } from '../../daemon/node-files.ts';
 import { ConfigFileError, InvalidConfig } from '../../daemon/toml.ts';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
-import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
-import { parseNormalized, parseReference, shortNameOf } from '../../src/images/references/reference.ts';
+import {
+  InvalidReference,
+  parseStrictReference,
+  parseNormalized,
+  parseReference,
+  shortNameOf,
+} from '../../src/images/references/reference.ts';
 import { offeredTo } from '../../src/registry/client.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { inDirectory, write } from './directory.ts';

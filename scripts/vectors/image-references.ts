@@ -1,10 +1,13 @@
 /** Handlers of image_refs.json. */
-import { parseStrictReference } from '../../src/images/references/grammar.ts';
-import type { WrittenReference } from '../../src/images/references/grammar.ts';
+import {
+  parseStrictReference,
+  type WrittenReference,
+  parseNormalized,
+  parseReference,
+} from '../../src/images/references/reference.ts';
 import { applyDefaultTag, parseImageName } from './upstream/kubelet-reference.ts';
-import { parseNormalized, parseReference } from '../../src/images/references/reference.ts';
 import { familiarName, formatReference, parseAnyReference } from './upstream/reference-forms.ts';
-import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
+import { createDefaultEndpoints } from '../../src/registry/endpoints/endpoint.ts';
 import type { Handlers } from './handler.ts';
 import { text, texts } from './input.ts';
 

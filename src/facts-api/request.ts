@@ -6,8 +6,7 @@ import * as v from 'valibot';
 import { isNamespaceName, isObjectName } from '../credentials/credential.ts';
 import type { PullPolicy } from '../images/facts/facts.ts';
 import { confirmedMs } from '../images/image-request.ts';
-import { parseObject } from '../http/json.ts';
-import { readShape } from '../http/shape.ts';
+import { parseObject, readShape } from '../http/json.ts';
 import { secret, type Secret } from '../telemetry/secret.ts';
 
 /**

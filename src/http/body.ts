@@ -12,9 +12,6 @@ export interface LargeBody {
 /** @throws TransportError `too-large` above `maxBytes`, `encoded` if compressed; and what `admit` throws */
 export async function readBody(response: OpenResponse, maxBytes: number, large?: LargeBody): Promise<Buffer> {
   refuseEncoded(response);
-  if (response.hasBody && Number(response.headers['content-length']?.[0] ?? 0) > maxBytes) {
-    throw closed(response, tooLarge(response, maxBytes));
-  }
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of bounded(response, maxBytes)) {
@@ -81,7 +78,9 @@ function refuseEncoded(response: OpenResponse): void {
   const encoding = response.headers['content-encoding']?.[0] ?? 'identity';
   if (encoding.toLowerCase() === 'identity') return;
   const message = 'the response is compressed although the request did not accept that';
-  throw closed(response, bodyError('encoded', response, message));
+  const error = bodyError('encoded', response, message);
+  response.close(error);
+  throw error;
 }
 
 function tooLarge(response: OpenResponse, maxBytes: number, what = 'the response'): TransportError {
@@ -90,9 +89,4 @@ function tooLarge(response: OpenResponse, maxBytes: number, what = 'the response
 
 function bodyError(failure: TransportFailure, { where }: OpenResponse, message: string): TransportError {
   return new TransportError(failure, where, message, undefined, 'body');
-}
-
-function closed(response: OpenResponse, error: TransportError): TransportError {
-  response.close(error);
-  return error;
 }

@@ -61,8 +61,6 @@ export interface OpenResponse {
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
   /** Address of the server; absent behind a proxy. */
   readonly remoteAddress: string | undefined;
-  /** Whether a body follows: false for HEAD. */
-  readonly hasBody: boolean;
   /** The body in pieces. Leaving the loop early closes the connection. @throws TransportError */
   chunks(): AsyncIterable<Buffer>;
   /** Closes the connection, unless the body was read to its end. Reading then fails with `reason`. */
@@ -163,7 +161,6 @@ class Attempt {
       where: this.#where,
       status: message.statusCode ?? 0,
       headers: message.headersDistinct,
-      hasBody: this.#request.method !== 'HEAD',
       remoteAddress: this.#request.proxy ? undefined : message.socket.remoteAddress,
       chunks: () => this.#read(message),
       close: (reason) => {

@@ -8,8 +8,7 @@
  */
 import { FairQueue } from '../async/fair-queue.ts';
 import { FairSemaphore, type Leave } from '../async/fair-semaphore.ts';
-import { backOffMs, type BackOff } from '../async/back-off.ts';
-import type { Clock } from '../async/clock.ts';
+import { backOffMs, type BackOff, type Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import { KubeError } from './api/errors.ts';
 import type { KubeObject } from './api/objects.ts';

@@ -5,7 +5,7 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import { InvalidDocument, TooManyValues } from '../http/json.ts';
 import { RegistryError, type RegistryErrorCode } from './manifest-lookup.ts';
-import { retryAfter } from '../http/headers.ts';
+import { retryAfter } from '../http/client.ts';
 import { InvalidChallenge } from './auth/challenge.ts';
 import { TokenRefused, InvalidTokenResponse } from './auth/token.ts';
 import { CircuitOpen } from './net/circuit-breaker.ts';

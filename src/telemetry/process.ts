@@ -1,4 +1,5 @@
-/** Metrics of the process, with the standard names of Prometheus client libraries. */
+/** The process: its metrics, with the standard names of Prometheus client libraries, and its memory. */
+import { writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { counter, gauge, type Metrics, type MetricSpec } from './metrics.ts';
 
@@ -55,4 +56,25 @@ export function addProcessMetrics(
     delay.set(Math.max(0, late));
     sampled.reset();
   });
+}
+
+/** Core dumps contain no memory mapping (core(5)). Child processes inherit it. */
+const nothing = '0x0';
+
+/**
+ * Keeps the memory of a process with credentials private: no diagnostic reports of Node.js, which contain
+ * environment and stack, and empty core dumps, even if the command line or `NODE_OPTIONS` enables them.
+ * @param coredumpFilter the kernel's setting
+ */
+export function keepMemoryPrivate(coredumpFilter = '/proc/self/coredump_filter'): void {
+  const { report } = process;
+  report.reportOnFatalError = false;
+  report.reportOnSignal = false;
+  report.reportOnUncaughtException = false;
+  report.excludeEnv = true;
+  try {
+    writeFileSync(coredumpFilter, nothing);
+  } catch {
+    // The kernel lacks it, or /proc is read-only. Then the limits of the process decide about core dumps.
+  }
 }

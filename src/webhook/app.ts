@@ -4,8 +4,7 @@
  */
 import { Router } from '@koa/router';
 import Koa from 'koa';
-import { BodyBudget } from '../serving/body-budget.ts';
-import { BodyError, readBody } from '../serving/body.ts';
+import { BodyBudget, BodyError, readBody } from '../serving/body.ts';
 import { probe, type Checks } from '../serving/health.ts';
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import type { Clock } from '../async/clock.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { concurrently } from '../../src/async/concurrently.ts';
+import { concurrently, createYielder } from '../../src/async/concurrently.ts';
 
 t.test('results keep the order of the items, within the limit', async (t) => {
   let running = 0;
@@ -34,4 +34,34 @@ t.test('after an error no more work starts', async (t) => {
     { message: 'first' },
   );
   t.ok(started <= 3, `${started} were started`);
+});
+
+t.test('long work yields to the event loop regularly', async (t) => {
+  const ending = new AbortController();
+  const turn = createYielder(ending.signal);
+  let others = 0;
+  const ticking = setInterval(() => void others++, 1);
+  const end = performance.now() + 500;
+  let yields = 0;
+  while (performance.now() < end) {
+    const yielding = turn();
+    if (!yielding) continue;
+    yields++;
+    await yielding;
+  }
+  clearInterval(ticking);
+  t.ok(others >= 5, `other work ran ${others} times`);
+  t.ok(yields <= 50, `${yields} slices of at least 10 ms`);
+});
+
+t.test('aborted work ends', async (t) => {
+  const ending = new AbortController();
+  const turn = createYielder(ending.signal);
+  ending.abort();
+  await t.rejects(
+    async () => {
+      for (;;) await turn();
+    },
+    { name: 'AbortError' },
+  );
 });

@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert';
 import { array, assert, asyncProperty, constantFrom, record, string, uniqueArray } from 'fast-check';
 import t from 'tap';
 import { auths as schema, toAuths } from '../../src/credentials/auths.ts';
-import { readShape } from '../../src/http/shape.ts';
+import { readShape } from '../../src/http/json.ts';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { createKeyring } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';

@@ -169,12 +169,6 @@ for (const [name, body, mediaType, code] of documents) {
   });
 }
 
-t.test('a manifest of 100 MB is refused by its announced length', async (t) => {
-  const { registry, client } = await setUp(t);
-  registry.faults.add(/manifests/, { kind: 'short', missing: 100 * 1024 * 1024 });
-  await t.rejects(lookUp(client, registry), { code: 'too-large' });
-});
-
 t.test('a nested index that is listed twice is read once', async (t) => {
   const inner = index([{ content: image('linux/amd64'), platform: { os: 'linux', architecture: 'amd64' } }]);
   const twice = index([{ content: inner }, { content: inner }]);

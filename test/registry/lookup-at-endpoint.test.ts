@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
-import { createDefaultEndpoints, originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
-import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
+import {
+  createDefaultEndpoints,
+  originEndpoint,
+  type Endpoint,
+} from '../../src/registry/endpoints/endpoint.ts';
 import { objectUrl } from '../../src/registry/lookup-at-endpoint.ts';
 import {
   clientFor,

@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { keepMemoryPrivate } from '../../src/telemetry/private-memory.ts';
+import { keepMemoryPrivate } from '../../src/telemetry/process.ts';
 import { run } from '../cmd/run.ts';
 import { childEnv, directory } from '../cmd/world.ts';
 
-const module = new URL('../../src/telemetry/private-memory.ts', import.meta.url).href;
+const module = new URL('../../src/telemetry/process.ts', import.meta.url).href;
 
 t.test('diagnostic reports are off, even if options of Node.js enable them', async (t) => {
   const dir = directory(t);

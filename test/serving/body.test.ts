@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { test, type Test } from 'tap';
-import { BodyBudget } from '../../src/serving/body-budget.ts';
-import { BodyError, readBody, type BodyLimits } from '../../src/serving/body.ts';
+import { BodyBudget, BodyError, readBody, type BodyLimits } from '../../src/serving/body.ts';
 import { keepAlive, rawConnection, send } from './support.ts';
 import { until } from '../support/until.ts';
 import { listen } from '../support/listen.ts';

@@ -8,8 +8,7 @@
 import { parseAllDocuments, type Tags } from 'yaml';
 import * as v from 'valibot';
 import { items, members } from '../../../src/http/json-text.ts';
-import { parseJson } from '../../../src/http/json.ts';
-import { readShape } from '../../../src/http/shape.ts';
+import { parseJson, readShape } from '../../../src/http/json.ts';
 import { isRecord } from '../../../src/names/values.ts';
 
 /** Configurations and responses are a few levels deep; each level uses the stack. */

@@ -2,9 +2,8 @@
  * Forms of references that archwright itself does not need (distribution/reference `normalize.go`,
  * `helpers.go`). The upstream vectors check them together with the parser.
  */
-import type { WrittenReference } from '../../../src/images/references/grammar.ts';
+import { type WrittenReference, parseNormalized } from '../../../src/images/references/reference.ts';
 import { isDigest } from '../../../src/registry/manifests/manifest.ts';
-import { parseNormalized } from '../../../src/images/references/reference.ts';
 
 const defaultDomain = 'docker.io';
 /** An identifier of content; distribution/reference `regexp.go`. */

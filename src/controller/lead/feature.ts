@@ -10,7 +10,7 @@
  * - An error causes a retry after a back-off (`WorkQueue`): longer if the API server requires it, at first
  *   quiet for temporary errors and conflicts.
  */
-import type { Clock } from '../../async/clock.ts';
+import type { Clock, BackOff } from '../../async/clock.ts';
 import type { FactsCache } from '../../images/cache/cache.ts';
 import type { RequestOf } from '../../images/image-request.ts';
 import type { CurrentNodeClasses } from '../../cluster/nodes.ts';
@@ -30,7 +30,6 @@ import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 import type { Caches } from '../state/caches.ts';
 import type { LiveWebhooks } from '../state/webhooks-file.ts';
 import type { Evict } from '../write/evictor.ts';
-import type { BackOff } from '../../async/back-off.ts';
 import type { WorkResult } from '../../kube/queue.ts';
 
 /** The environment of every feature while this replica leads. */

@@ -1,5 +1,5 @@
 /** Runs a feature while this replica leads, and again if it fails. Other features are not affected. */
-import { backOffMs } from '../../async/back-off.ts';
+import { backOffMs } from '../../async/clock.ts';
 import { aborted } from '../../async/wait.ts';
 import { WorkQueue } from '../../kube/queue.ts';
 import { counter, gauge, passingMetrics, type MetricSpec } from '../../telemetry/metrics.ts';

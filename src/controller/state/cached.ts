@@ -2,20 +2,8 @@
 import { architectureOf, classify } from '../../nodes/classify.ts';
 import { pooledNode } from '../../cluster/nodes.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
-import type {
-  ContainerStatus,
-  KubeObject,
-  Node,
-  ObjectMeta,
-  OwnerReference,
-  PodSpec,
-  PodWithStatus,
-  Taint,
-  WithConditions,
-} from '../../kube/api/objects.ts';
-import { isReady, timeOf } from '../../kube/api/fields.ts';
-import { operatingSystemOf } from '../../placement/pod/terms.ts';
-import { staysTogether } from '../../placement/pod/terms.ts';
+import { type ContainerStatus, type KubeObject, type Node, type ObjectMeta, type OwnerReference, type PodSpec, type PodWithStatus, type Taint, type WithConditions, isReady, timeOf } from '../../kube/api/objects.ts';
+import { operatingSystemOf, staysTogether } from '../../placement/pod/terms.ts';
 import { controllerOf } from '../pods/workload.ts';
 
 export type CachedNode = Readonly<ReturnType<typeof trimNode>>;

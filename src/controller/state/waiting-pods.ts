@@ -11,7 +11,7 @@ import { keptAnnotations, type Share } from './cached.ts';
 export interface WaitingPod {
   /** The fields that decisions need, at their place in the pod. Shared and frozen. */
   readonly pod: Pod;
-  /** There is no room for it (`kube/watch/large-objects.ts`): only its identity and its gate are kept. */
+  /** There is no room for it (`kube/watch/store.ts`): only its identity and its gate are kept. */
   readonly isIncomplete?: true;
   /** The choice of a rollout. The pod has no gate any more, and waits for the scheduler. */
   readonly rollout?: RolledOut;

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 import { readCertificates, writeCertificates, type Certificate } from '../../certificates/pem.ts';
-import { readShape } from '../../http/shape.ts';
+import { readShape } from '../../http/json.ts';
 import { bareHost } from '../../http/reach/address.ts';
 import { liveContent, type LiveContent } from '../../files/live.ts';
 import { decodeUtf8, readBounded } from '../../files/read.ts';

@@ -1,6 +1,5 @@
 /** Two writers that correct each other slow down. */
-import { backOffMs, type BackOff } from '../../async/back-off.ts';
-import type { Clock } from '../../async/clock.ts';
+import { backOffMs, type BackOff, type Clock } from '../../async/clock.ts';
 
 const writePause: BackOff = { firstMs: 100, mostMs: 60_000 };
 const forgottenAfterMs = 5 * 60_000;

@@ -1,7 +1,7 @@
 /**
  * The cache of image facts, before the agents (webhook, controller) or the registries (agent, command line). A
  * request says how old an answer may be. `peek` answers from memory: from the image's shared entry, else from the
- * entry for the pod's credentials (`scope.ts`). `get` also looks up what is missing, once for each namespace and
+ * entry for the pod's credentials (`entry.ts`). `get` also looks up what is missing, once for each namespace and
  * age; the source merges these lookups. An answer that grows old is confirmed in the background.
  */
 import { systemClock } from '../../async/clock.ts';
@@ -22,11 +22,23 @@ import {
 import { validReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
 import { Entries } from './entries.ts';
-import { factsOf, isFailing, isForOthers, knownOf, type Entry, type Failure, type Known } from './entry.ts';
+import {
+  factsOf,
+  isFailing,
+  isForOthers,
+  knownOf,
+  type Entry,
+  type Failure,
+  type Known,
+  keyOf,
+  keyOfLookup,
+  scopeOf,
+  sharedScope,
+  withoutCredentials,
+} from './entry.ts';
 import type { FactsFile } from './facts-file.ts';
 import { bindFactsMetrics, type CountFailure } from './metrics.ts';
 import { LookupPlaces } from './places.ts';
-import { keyOf, keyOfLookup, scopeOf, sharedScope, withoutCredentials } from './scope.ts';
 
 export interface FactsCacheOptions extends Partial<typeof defaults> {
   readonly source: ImageFactsSource;

@@ -9,8 +9,18 @@
  */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, ImageRequest } from '../facts/facts.ts';
-import { compact, nextFailure, type Details, type Entry, type Failure, type Known } from './entry.ts';
-import { keyOf, scopedKey, scopeOf, sharedScope } from './scope.ts';
+import {
+  compact,
+  nextFailure,
+  type Details,
+  type Entry,
+  type Failure,
+  type Known,
+  keyOf,
+  scopedKey,
+  scopeOf,
+  sharedScope,
+} from './entry.ts';
 
 /** An image, and the namespace for which it is looked up. */
 type OfNamespace = Pick<ImageRequest, 'reference' | 'shortName' | 'namespace'>;

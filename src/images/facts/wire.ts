@@ -5,7 +5,7 @@
  */
 import * as v from 'valibot';
 import { credentialSourceNames } from '../../credentials/credential.ts';
-import { readShape } from '../../http/shape.ts';
+import { readShape } from '../../http/json.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { isSpelling, maxSpellingLength } from '../../names/platform.ts';

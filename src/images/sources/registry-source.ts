@@ -27,7 +27,7 @@ import {
   type LookupOptions,
 } from '../facts/facts.ts';
 import { maxMediaTypeLength, maxPlatforms } from '../facts/wire.ts';
-import { keyOf, scopedKey, scopeOf } from '../cache/scope.ts';
+import { keyOf, scopedKey, scopeOf } from '../cache/entry.ts';
 
 export interface RegistrySourceOptions {
   readonly registry: Pick<RegistryClient, 'lookup' | 'tags'>;

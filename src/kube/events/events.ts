@@ -7,9 +7,8 @@
  * defaults).
  */
 import { hostname } from 'node:os';
-import { backOffMs } from '../../async/back-off.ts';
+import { backOffMs, type Clock } from '../../async/clock.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
-import type { Clock } from '../../async/clock.ts';
 import { createRateLimiter, RateLimiters, type RateLimiter } from '../../async/rate-limiter.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';

@@ -11,8 +11,7 @@
  *
  * Rules: Kubernetes API concepts, "Efficient detection of changes"; client-go tools/cache/reflector.go.
  */
-import { backOffMs } from '../../async/back-off.ts';
-import type { Clock } from '../../async/clock.ts';
+import { backOffMs, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { KubeClient } from '../api/client.ts';
 import type { Query } from '../api/transport.ts';

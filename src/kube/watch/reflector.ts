@@ -9,9 +9,8 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeClient } from '../api/client.ts';
 import type { KubeObject } from '../api/objects.ts';
 import { watchMetrics, type WatchState } from '../metrics.ts';
-import { LargeObjects } from './large-objects.ts';
+import { LargeObjects, Store } from './store.ts';
 import { ListWatch, type Listing } from './list-watch.ts';
-import { Store } from './store.ts';
 
 /** One object that is new, changed or gone. */
 export interface Change<T> {
@@ -32,7 +31,7 @@ export interface ReflectorOptions<T> {
   readonly trim: (object: KubeObject) => T | undefined;
   /** Whether `trim` may keep an object with this JSON. Others are not parsed. Default: all may be kept. */
   readonly mayKeep?: (text: string) => boolean;
-  /** Memory for large objects (`large-objects.ts`), and a replacement for one without room. Default: none. */
+  /** Memory for large objects (`store.ts`), and a replacement for one without room. Default: none. */
   readonly large?: { readonly maxBytes: number; readonly instead?: (object: T) => T };
   readonly log: Log;
   readonly metrics?: Metrics;

@@ -3,9 +3,8 @@
  * counts as absent: the API server removes it if a definition forbids it; older objects can have one.
  */
 import * as v from 'valibot';
-import { timeOf } from '../../kube/api/fields.ts';
-import type { KubeObject } from '../../kube/api/objects.ts';
-import { readShape } from '../../http/shape.ts';
+import { timeOf, type KubeObject } from '../../kube/api/objects.ts';
+import { readShape } from '../../http/json.ts';
 import { parseDuration } from '../../names/duration.ts';
 import { messageOf } from '../../names/printable.ts';
 import { isRecord } from '../../names/values.ts';

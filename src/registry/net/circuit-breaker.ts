@@ -6,9 +6,8 @@
  * failure is charged to its prefix first, and `Retry-After` pauses only that prefix. All prefixes pause, for
  * a minute at most, if several of them failed without a success in between.
  */
-import { backOffMs, type BackOff } from '../../async/back-off.ts';
+import { backOffMs, type BackOff, type Clock } from '../../async/clock.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
-import type { Clock } from '../../async/clock.ts';
 import type { TransportError, TransportFailure } from '../../http/transport-error.ts';
 import { RegistryError } from '../manifest-lookup.ts';
 

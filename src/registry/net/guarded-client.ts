@@ -8,9 +8,8 @@
  * if the chain comes back to it.
  */
 import type { Clock } from '../../async/clock.ts';
-import type { HttpClient, HttpRequest, HttpResponse } from '../../http/client.ts';
+import { type HttpClient, type HttpRequest, type HttpResponse, retryAfter } from '../../http/client.ts';
 import type { LargeBody } from '../../http/body.ts';
-import { retryAfter } from '../../http/headers.ts';
 import { targetReach } from '../../http/reach/reach.ts';
 import { TransportError, transportError } from '../../http/transport-error.ts';
 import type { Attempt } from '../manifest-lookup.ts';

@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/async/clock.ts';
 import { compileOverrides } from '../../../src/images/sources/overrides.ts';
 import { registryProxy } from '../../../src/policy/value-kinds/addresses.ts';
 import { imageOverride } from '../../../src/policy/value-kinds/architectures.ts';
-import { createDefaultEndpoints } from '../../../src/registry/endpoints/default-endpoints.ts';
+import { createDefaultEndpoints } from '../../../src/registry/endpoints/endpoint.ts';
 import { targetOf } from '../../support/registry/client.ts';
 
 // A value that the configuration accepts must not fail in use, where it would fail for every pod.

@@ -1,9 +1,8 @@
 /** Which fields of each object the caches keep. */
 import t from 'tap';
-import { timeOf } from '../../../src/kube/api/fields.ts';
+import { timeOf, type KubeObject } from '../../../src/kube/api/objects.ts';
 import { createSharing, trimNode, trimRunningPod } from '../../../src/controller/state/cached.ts';
 import { mayBeWaiting, trimWaitingPod } from '../../../src/controller/state/waiting-pods.ts';
-import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { like } from '../../support/like.ts';
 
 const gate = 'arch.example/scheduling-gate';

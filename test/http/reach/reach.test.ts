@@ -7,8 +7,7 @@ import {
   namesLoopback,
   targetReach,
 } from '../../../src/http/reach/reach.ts';
-import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
-import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
+import { originEndpoint, type Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
 
 const tls = { ca: [], client: [], skipVerify: false };
 const origin = (namespace: string): Endpoint => originEndpoint(namespace, tls);

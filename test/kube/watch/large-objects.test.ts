@@ -1,5 +1,5 @@
 import t from 'tap';
-import { LargeObjects } from '../../../src/kube/watch/large-objects.ts';
+import { LargeObjects } from '../../../src/kube/watch/store.ts';
 
 const text = (bytes: number) => ({ text: 'x'.repeat(bytes) });
 

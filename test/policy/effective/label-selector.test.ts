@@ -1,5 +1,5 @@
 import t from 'tap';
-import { readShape } from '../../../src/http/shape.ts';
+import { readShape } from '../../../src/http/json.ts';
 import { labelSelector, selects, type Selector } from '../../../src/policy/effective/label-selector.ts';
 
 function selector(value: unknown): Selector {

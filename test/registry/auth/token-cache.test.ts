@@ -1,6 +1,6 @@
 import t from 'tap';
 import { TokenSource } from '../../../src/registry/auth/token-source.ts';
-import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
+import { originEndpoint } from '../../../src/registry/endpoints/endpoint.ts';
 import type { GuardedClient } from '../../../src/registry/net/guarded-client.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
 import { noTimers } from '../../support/fake-clock.ts';

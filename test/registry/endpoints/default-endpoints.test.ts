@@ -3,8 +3,9 @@ import {
   createDefaultEndpoints,
   originEndpoint,
   withNodeEndpoints,
-} from '../../../src/registry/endpoints/default-endpoints.ts';
-import type { Endpoint, EndpointSource } from '../../../src/registry/endpoints/endpoint.ts';
+  type Endpoint,
+  type EndpointSource,
+} from '../../../src/registry/endpoints/endpoint.ts';
 import { like } from '../../support/like.ts';
 import { targetOf } from '../../support/registry/client.ts';
 

@@ -9,7 +9,7 @@ import { InvalidDocument, parseObject } from '../../../src/http/json.ts';
 import { readManifest } from '../../../src/registry/manifests/manifest.ts';
 import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
 import { readTags } from '../../../src/registry/lookup-at-endpoint.ts';
-import { retryAfter } from '../../../src/http/headers.ts';
+import { retryAfter } from '../../../src/http/client.ts';
 import { InvalidTokenResponse, readTokenResponse } from '../../../src/registry/auth/token.ts';
 import { mediaTypes } from '../registry/content.ts';
 import { words } from './inputs.ts';

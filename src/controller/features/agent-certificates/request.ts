@@ -3,7 +3,7 @@
  * an agent gets the certificate that it requests.
  */
 import type { webcrypto } from 'node:crypto';
-import type { CertificateSigningRequest, KubeObject } from '../../../kube/api/objects.ts';
+import { type CertificateSigningRequest, type KubeObject, timeOf } from '../../../kube/api/objects.ts';
 import {
   agentNameOn,
   agentRequestPrefix,
@@ -11,7 +11,6 @@ import {
   agentSigner,
   agentUsages,
 } from '../../../certificates/agent-names.ts';
-import { timeOf } from '../../../kube/api/fields.ts';
 import type { RunningPod } from '../../state/cached.ts';
 
 export type OpenRequest = Readonly<NonNullable<ReturnType<typeof trimRequest>>>;

@@ -5,8 +5,7 @@
 import { createRateLimiter, RateLimiters } from '../../../async/rate-limiter.ts';
 import { factsErrorCodes } from '../../../images/facts/facts.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
-import { timeOf } from '../../../kube/api/fields.ts';
-import type { KubeObject, Pod } from '../../../kube/api/objects.ts';
+import { timeOf, type KubeObject, type Pod } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { outcomes } from '../../../placement/decision.ts';
 import {

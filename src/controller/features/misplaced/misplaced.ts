@@ -9,7 +9,7 @@
  *    (`evictions.ts`).
  * 3. The eviction, once another lookup confirms it. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
  */
-import { backOffMs } from '../../../async/back-off.ts';
+import { backOffMs } from '../../../async/clock.ts';
 import { counts } from '../../../telemetry/metrics.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';

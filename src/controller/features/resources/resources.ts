@@ -3,7 +3,7 @@
  * `ClusterPodPlacementConfig/cluster`. Keys: the cluster's object, and each namespace, because its objects can
  * conflict. A status is written by server-side apply, and only if it changes.
  */
-import { createYielder } from '../../../async/yield-to-event-loop.ts';
+import { createYielder } from '../../../async/concurrently.ts';
 import type { KubeObject } from '../../../kube/api/objects.ts';
 import {
   clusterConfigKind,

@@ -4,8 +4,7 @@
  */
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
-import { isReady } from '../../../kube/api/fields.ts';
-import type { PodWithStatus } from '../../../kube/api/objects.ts';
+import { isReady, type PodWithStatus } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { printable } from '../../../names/printable.ts';
 import type { Rollout } from '../../../policy/resources/rollout.ts';

@@ -1,7 +1,7 @@
 /** The pods of a rollout by workload, from the leader's caches, and which of them are on its architecture. */
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import type { KubeObject, OwnerReference } from '../../../kube/api/objects.ts';
+import { type KubeObject, type OwnerReference, timeOf } from '../../../kube/api/objects.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
 import type { RolledOut } from '../../../placement/decision.ts';
 import {
@@ -11,7 +11,6 @@ import {
   rolledWorkloadOf,
   type Rollout,
 } from '../../../policy/resources/rollout.ts';
-import { timeOf } from '../../../kube/api/fields.ts';
 import { hasEnded, type RunningPod } from '../../state/cached.ts';
 import type { Caches } from '../../state/caches.ts';
 import { controllerOf } from '../../pods/workload.ts';

@@ -1,11 +1,10 @@
 /** The status of a rollout: how far it is, what runs where, and what cannot be moved. */
 import * as v from 'valibot';
-import type { KubeObject } from '../../../kube/api/objects.ts';
+import { type KubeObject, timeOf } from '../../../kube/api/objects.ts';
 import { timeText } from '../../../kube/events/event.ts';
 import { printable } from '../../../names/printable.ts';
 import { newPodsValues, type NewPods } from '../../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../../policy/resources/rollout.ts';
-import { timeOf } from '../../../kube/api/fields.ts';
 import { conditionsOf, type Finding, type ResourceStatus } from '../../write/conditions.ts';
 import { phases, retryAt, type Phase, type Progress } from './progress.ts';
 

@@ -7,7 +7,7 @@
  * - A pod that the webhook skips (excluded namespace, placement disabled): its successor gets no toleration,
  *   and waits forever if no other node takes it (taints everywhere, or its node selector).
  */
-import { createYielder } from '../../../async/yield-to-event-loop.ts';
+import { createYielder } from '../../../async/concurrently.ts';
 import type { OwnerReference } from '../../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';

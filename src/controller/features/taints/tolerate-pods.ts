@@ -5,7 +5,7 @@
  * The API server accepts new tolerations on a running pod, but no change or removal. `spec.tolerations` is
  * one atomic list to every kind of patch but a JSON patch.
  */
-import { backOffMs } from '../../../async/back-off.ts';
+import { backOffMs } from '../../../async/clock.ts';
 import { changeObject, guardedPatch } from '../../../kube/api/change.ts';
 import type { Patch } from '../../../kube/api/client.ts';
 import { KubeError } from '../../../kube/api/errors.ts';
