@@ -49,7 +49,7 @@ export interface RegistryClientOptions {
 
 export type RegistryClient = ReturnType<typeof createRegistryClient>;
 
-/** Makes a client. It holds connections and tokens until `close`. */
+/** Makes a client. It holds connections until `close`. */
 export function createRegistryClient(options: RegistryClientOptions = {}) {
   const { clock = systemClock, environment = process.env, limits, resolve, metrics } = options;
   const { hostRoot, caFiles: extraFiles, onProblem } = options;
@@ -72,11 +72,8 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
       firstSuccess({ ...lookup, reference: 'tags' }, partsFor({}), signal, (endpoint) => endpoint.tags()),
     /** What Docker Hub allows, if it said so lately. */
     dockerHubLimit: () => dockerHub.current(),
-    /** Closes idle connections and forgets tokens. */
-    close: (): void => {
-      authenticator.clear();
-      http.close();
-    },
+    /** Closes every connection. */
+    close: (): void => http.close(),
   };
 }
 

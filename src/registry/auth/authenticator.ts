@@ -70,12 +70,6 @@ export class Authenticator {
     return last;
   }
 
-  /** Forgets tokens and the schemes of endpoints. */
-  clear(): void {
-    this.#tokens.clear();
-    this.#schemes.clear();
-  }
-
   async #authorize(
     request: EndpointRequest,
     scheme: AuthScheme,

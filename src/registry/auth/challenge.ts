@@ -78,6 +78,7 @@ interface Challenge {
 /** A token of RFC 2616, section 2.2: visible ASCII without separators. */
 const tokenPattern = /[!#$%&'*+\-.^_`|~0-9A-Za-z]*/y;
 const spacePattern = /[ \t\r\n]*/y;
+const quotedPattern = /"(?:[^"\\]|\\[^])*"/y;
 
 /** @param lines of one response, not joined with commas @returns Bearer before Digest before Basic */
 export function parseChallenges(lines: readonly string[]): Challenge[] {
@@ -111,17 +112,9 @@ function parseValue(line: string, start: number): { text: string; end: number } 
     const text = match(tokenPattern, line, start);
     return { text, end: start + text.length };
   }
-  const pieces: string[] = [];
-  let from = start + 1;
-  for (let index = from; index < line.length; index += 1) {
-    const character = line[index];
-    if (character !== '"' && character !== '\\') continue;
-    pieces.push(line.slice(from, index));
-    if (character === '"') return { text: pieces.join(''), end: index + 1 };
-    from = index + 1;
-    index += 1;
-  }
-  return { text: '', end: line.length };
+  const quoted = match(quotedPattern, line, start);
+  if (quoted === '') return { text: '', end: line.length };
+  return { text: quoted.slice(1, -1).replaceAll(/\\([^])/g, '$1'), end: start + quoted.length };
 }
 
 function match(pattern: RegExp, text: string, at: number): string {

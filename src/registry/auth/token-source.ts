@@ -71,10 +71,6 @@ export class TokenSource {
     if (granted && this.#tokens.peek(granted.id)?.token === granted.token) this.#tokens.delete(granted.id);
   }
 
-  clear(): void {
-    this.#tokens.clear();
-  }
-
   async #send(
     request: EndpointRequest,
     { registryIp }: BearerScheme,

@@ -27,10 +27,9 @@ export interface RequestLimit {
   readonly remaining: number;
 }
 
-/** A number of at most 9 digits, and the window in seconds. */
-const form = /^(\d{1,9})(?:;w=(\d{1,9}))?$/;
-/** Docker Hub's window is 6 hours. */
-const maxWindowMs = 86_400_000;
+/** A number of at most 9 digits, and the window in seconds, up to a day. Docker Hub's is 6 hours. */
+const form = /^(\d{1,9})(?:;w=(\d{1,5}))?$/;
+const defaultWindowSeconds = 86_400;
 
 export class DockerHubLimit {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -53,12 +52,11 @@ export class DockerHubLimit {
 
   /** @param namespace the registry, which a mirror may stand for */
   answered(namespace: string, headers: HttpResponse['headers']): void {
-    const [, limit, window = 0] = form.exec(single(headers['ratelimit-limit'])) ?? [];
+    const [, limit, window = defaultWindowSeconds] = form.exec(single(headers['ratelimit-limit'])) ?? [];
     const [, remaining] = form.exec(single(headers['ratelimit-remaining'])) ?? [];
     if (namespace !== dockerHub || limit === undefined || remaining === undefined) return;
     if (Number(remaining) > Number(limit)) return;
-    const windowMs = Math.min(Number(window) * 1000 || maxWindowMs, maxWindowMs);
-    const end = this.#clock.monotonic() + windowMs;
+    const end = this.#clock.monotonic() + Number(window) * 1000;
     this.#last = { limit: Number(limit), remaining: Number(remaining), end };
   }
 }

@@ -58,9 +58,7 @@ export function createGuardedClient(client: HttpClient, clock: Clock, dockerHub:
       const response = await client.send(step, signal);
       const { status, headers } = response;
       breaker.answered(route, status, retryAfter(headers['retry-after']?.[0], clock.now()));
-      // A host that a registry leads to does not speak for itself.
-      if (url.host === request.url.host && request.purpose !== 'token')
-        dockerHub.answered(request.endpoint.namespace, headers);
+      if (request.purpose !== 'token') dockerHub.answered(request.endpoint.namespace, headers);
       record({ status });
       return response;
     } catch (error) {

@@ -1,5 +1,7 @@
 /** Circuit breaker and Retry-After. */
 import t, { type Test } from 'tap';
+import { TransportError, type TransportFailure } from '../../../src/http/transport-error.ts';
+import { CircuitBreaker } from '../../../src/registry/net/circuit-breaker.ts';
 import { shownUrl } from '../../../src/registry/net/guarded-client.ts';
 import {
   clientFor,
@@ -34,6 +36,33 @@ async function setUp(t: Test, registryOptions: TestRegistryOptions = {}) {
   const client = clientFor(t, { clock });
   return { registry, client, clock };
 }
+
+t.test('only failures of a host open its circuit; without a pause there is no trial', async (t) => {
+  const route = { where: 'h', prefix: 'p', registry: 'h', account: 'h as a', isToken: false };
+  const cases: [TransportFailure, boolean][] = [
+    ['closed', true],
+    ['garbage', true],
+    ['tls', true],
+    ['resolve', true],
+    ['header-timeout', true],
+    ['aborted', false],
+    ['refused-address', false],
+    ['too-large', false],
+    ['encoded', false],
+    ['invalid', false],
+    ['not-tls', false],
+  ];
+  for (const [failure, opens] of cases) {
+    const breaker = new CircuitBreaker({ monotonic: () => 0 });
+    const admit = () => breaker.admit(route);
+    for (let n = 0; n < 5; n += 1) {
+      for (const _ of [1, 2]) t.doesNotThrow(admit, failure);
+      breaker.failed(route, new TransportError(failure, 'h', 'it failed'));
+    }
+    if (opens) t.throws(admit, { message: 'requests to h/p are paused for 5 s: it failed' }, failure);
+    else t.doesNotThrow(admit, failure);
+  }
+});
 
 t.test('a mirror that fails for one registry still serves the others', async (t) => {
   const { registry, client, clock } = await setUp(t);
