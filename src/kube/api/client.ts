@@ -12,7 +12,6 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeAccess } from './access.ts';
 import { connectionError, readText, errorOfAnswer, KubeError } from './errors.ts';
 import { requestCounter, type Verb } from '../metrics.ts';
-import { ServerClock } from './server-clock.ts';
 import { Transport, type Call, type Query } from './transport.ts';
 
 /** Every request fails with a KubeError. */
@@ -32,7 +31,10 @@ export interface KubeClient {
   text(path: string, options: CallOptions & { readonly maxBytes: number }): Promise<string>;
   /** The lines of a response that stays open (a watch); `timeout` after `idleMs` of silence. */
   lines(path: string, options: LinesOptions): AsyncIterable<string>;
-  /** The API server's wall clock in milliseconds, to a second; the local one before its first answer. */
+  /**
+   * The API server's wall clock in milliseconds, from the `Date` header of its last answer: at most a second
+   * behind, never ahead. The local clock before the first answer.
+   */
   serverNow(): number;
   close(): void;
 }
@@ -105,16 +107,17 @@ const defaultTimeoutMs = 30_000;
 export function createKubeClient(options: KubeClientOptions): KubeClient {
   const { access, userAgent, timeoutMs = defaultTimeoutMs, clock = systemClock } = options;
   const transport = new Transport({ access, userAgent, timeoutMs, clock });
-  const serverClock = new ServerClock(clock);
+  /** How far the server's clock is ahead of the monotonic one. */
+  let aheadMs: number | undefined;
   const count = requestCounter(options.metrics);
   const { host } = transport;
 
   async function open(call: Call, signal: AbortSignal): Promise<OpenResponse> {
-    const sentAt = clock.monotonic();
     const verb = verbOf(call);
     try {
       const response = await transport.open(call, signal);
-      serverClock.answered(response.headers['date']?.[0], sentAt);
+      const date = Date.parse(response.headers['date']?.[0] ?? '');
+      if (!Number.isNaN(date)) aheadMs = date - clock.monotonic();
       count(verb, response.status);
       return response;
     } catch (error) {
@@ -197,7 +200,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       }
     },
     lines,
-    serverNow: () => serverClock.now(),
+    serverNow: () => (aheadMs === undefined ? clock.now() : aheadMs + clock.monotonic()),
     close: () => transport.close(),
   };
 }

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap';
 import type { KubeError } from '../../../src/kube/api/errors.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { json, startKubeServer } from '../../support/kube-server.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { connect, failure } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { like } from '../../support/like.ts';
@@ -173,4 +174,23 @@ void t.test('a failed create has an error code and does not quote the object', a
     for (let i = 0; i < 5; i++) response.write(Buffer.alloc(1024 * 1024, 97));
   });
   t.equal((await create('/large')).code, 'too-large');
+});
+
+void t.test("the server's time is its last Date header and the time since", async (t) => {
+  const { server } = await start(t);
+  const clock = createFakeClock();
+  const client = connect(t, { access: server.access, clock });
+  const answer = async (date: string): Promise<void> => {
+    server.script('/x', json({}, 200, { date }));
+    await client.get('/x', { signal: neverAborted });
+  };
+  await answer('yesterday');
+  t.equal(client.serverNow(), clock.now(), 'the local clock before the first one');
+  for (const year of [2030, 2020]) {
+    await answer(`Tue, 01 Jan ${year} 00:00:00 GMT`);
+    await clock.advance(1500);
+    clock.setWall(0);
+    await answer('');
+    t.equal(client.serverNow(), Date.UTC(year) + 1500);
+  }
 });
