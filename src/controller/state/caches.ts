@@ -84,7 +84,6 @@ export function startCaches(common: CachesOptions): Caches {
       ...common,
       path: paths.pods(),
       fieldSelector: 'spec.nodeName=',
-      mayKeep: mayBeWaiting,
       trim: (object) => trimWaitingPod(object, share),
       large: { maxBytes: largeBytes.waitingPods, instead: incomplete },
     }),

@@ -54,11 +54,6 @@ export function trimWaitingPod(object: KubeObject, share: Share): WaitingPod | u
   return { pod: pod as Pod, ...(rollout && { rollout }) };
 }
 
-/** Whether this JSON names our gate, or has a record (JSON in a string) with `pending` or a rollout. */
-export function mayBeWaiting(text: string): boolean {
-  return [keys.gate, String.raw`\"pending\"`, String.raw`\"rollout\":[`].some((part) => text.includes(part));
-}
-
 export function carriesGate({ spec }: Pick<Pod, 'spec'>): boolean {
   return spec.schedulingGates?.some(({ name }) => name === keys.gate) ?? false;
 }

@@ -13,6 +13,7 @@
  */
 import { backOffMs, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { asObject, parseJson } from '../../http/json.ts';
 import type { KubeClient } from '../api/client.ts';
 import type { Query } from '../api/transport.ts';
 import { PageSize, pagesOf } from '../api/pages.ts';
@@ -33,10 +34,8 @@ export interface ListWatchOptions {
   readonly selection: Query;
   readonly signal: AbortSignal;
   readonly listed: () => Listing;
-  /** @param whole whether the object exists; else it is gone, or nothing of it is kept */
-  readonly changed: (object: KubeObject, whole: boolean) => void;
-  /** Both as in `ReflectorOptions`. */
-  readonly mayKeep?: ((line: string) => boolean) | undefined;
+  readonly changed: (object: KubeObject, isGone: boolean) => void;
+  /** As in `ReflectorOptions`. */
   readonly isOptional: boolean;
   /** Called when a watch opens or ends: with an error, or without one by the server. */
   readonly opened: () => void;
@@ -124,7 +123,7 @@ export class ListWatch {
   }
 
   async #follow(from: string): Promise<void> {
-    const { client, path, signal, clock, selection, mayKeep, idleMs, opened } = this.#options;
+    const { client, path, signal, clock, selection, idleMs, opened } = this.#options;
     const query = {
       watch: true,
       allowWatchBookmarks: true,
@@ -134,21 +133,23 @@ export class ListWatch {
     };
     for await (const line of client.lines(path, { signal, query, idleMs: idleMs(), onOpen: opened })) {
       if (signal.aborted) return;
-      this.#version = this.#take(readWatchEvent(line, mayKeep, this.#where)) ?? this.#version;
+      this.#version = this.#take(line) ?? this.#version;
     }
   }
 
-  /** @returns the version of the object */
-  #take({ type, object, whole }: WatchEvent): string | undefined {
+  /** Takes one line of a watch. @returns the version of its object */
+  #take(line: string): string | undefined {
+    const { type, object }: WatchEvent = asObject(parseJson(line)) ?? {};
     if (typeof object !== 'object' || object === null) {
-      throw new KubeError('bad-answer', this.#where, 'a watch event without an object');
+      throw new KubeError('bad-answer', this.#where, 'a line of a watch is not an event');
     }
     if (type === 'ERROR') {
       const code = object.code === 410 ? 'gone' : 'unavailable';
       const why = object.message ?? object.code ?? 'no reason';
       throw new KubeError(code, this.#where, `watch ended by the server: ${why}`.slice(0, 512));
     }
-    if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') this.#options.changed(object, whole);
+    if (type === 'ADDED' || type === 'MODIFIED') this.#options.changed(object, false);
+    else if (type === 'DELETED') this.#options.changed(object, true);
     return object.metadata?.resourceVersion;
   }
 
@@ -182,50 +183,4 @@ export class ListWatch {
 interface WatchEvent {
   readonly type?: string;
   readonly object?: KubeObject & { readonly code?: number; readonly message?: string };
-  /** Whether the object is complete; else it has only its name, because it is gone or not kept. */
-  readonly whole: boolean;
-}
-
-const head =
-  /^\{"type":"(ADDED|MODIFIED|DELETED)","object":\{"kind":"[\w.]+","apiVersion":"[\w./-]+","metadata":\{"name":"([\w.-]+)",(?:"generateName":"[\w.-]*",)?(?:"namespace":"([\w.-]+)",)?"uid":"[\w-]+","resourceVersion":"(\w+)"/u;
-const managedFields = ',"managedFields":[';
-/** JSON strings escape quotes, so neither text occurs in one; entries have fixed keys or keys with `f:`. */
-const afterManagedFields = ']},"spec":{';
-
-/**
- * Reads one line of a watch. Objects that are not kept are not parsed, nor the managed fields of others.
- * @param mayKeep as in `ReflectorOptions`
- * @param where for errors
- * @throws KubeError `bad-answer` if it is no event
- */
-export function readWatchEvent(
-  line: string,
-  mayKeep: ((line: string) => boolean) | undefined,
-  where: string,
-): WatchEvent {
-  if (line.startsWith('{"type":"DELETED"') || mayKeep?.(line) === false) {
-    const [, type, name, namespace, resourceVersion] = head.exec(line) ?? [];
-    if (type !== undefined && name !== undefined && resourceVersion !== undefined) {
-      const metadata = { name, ...(namespace !== undefined && { namespace }), resourceVersion };
-      return { type, object: { metadata }, whole: false };
-    }
-  }
-  const event = parse(withoutManagedFields(line), where);
-  return { ...event, whole: event.type !== 'DELETED' };
-}
-
-function withoutManagedFields(line: string): string {
-  const start = line.indexOf(managedFields);
-  const end = start < 0 ? -1 : line.indexOf(afterManagedFields, start);
-  return end < 0 ? line : line.slice(0, start) + line.slice(end + 1);
-}
-
-function parse(line: string, where: string): Omit<WatchEvent, 'whole'> {
-  try {
-    const event: unknown = JSON.parse(line);
-    if (typeof event === 'object' && event !== null) return event;
-  } catch (cause) {
-    throw new KubeError('bad-answer', where, 'a line of a watch is not JSON', { cause });
-  }
-  throw new KubeError('bad-answer', where, 'a line of a watch is not an event');
 }

@@ -29,8 +29,6 @@ export interface ReflectorOptions<T> {
   readonly fieldSelector?: string;
   /** The stored part of an object; `undefined`: none, as if it did not exist. */
   readonly trim: (object: KubeObject) => T | undefined;
-  /** Whether `trim` may keep an object with this JSON. Others are not parsed. Default: all may be kept. */
-  readonly mayKeep?: (text: string) => boolean;
   /** Memory for large objects (`store.ts`), and a replacement for one without room. Default: none. */
   readonly large?: { readonly maxBytes: number; readonly instead?: (object: T) => T };
   readonly log: Log;
@@ -86,7 +84,7 @@ class ListReflector<T> {
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    const { client, path, labelSelector, fieldSelector, mayKeep, isOptional = false } = options;
+    const { client, path, labelSelector, fieldSelector, isOptional = false } = options;
     const { log, clock = systemClock } = options;
     this.#large = this.#newLarge();
     this.#counters = watchMetrics(options.metrics, path, () => this.#state());
@@ -101,8 +99,7 @@ class ListReflector<T> {
       },
       signal: this.#stopping.signal,
       listed: () => this.#listed(),
-      changed: (object, whole) => this.#set(object, this.#kept(object, whole, this.#large)),
-      mayKeep,
+      changed: (object, isGone) => this.#set(object, this.#kept(object, isGone, this.#large)),
       isOptional,
       opened: () => {
         this.#watching = true;
@@ -178,7 +175,7 @@ class ListReflector<T> {
     return {
       add: (object) => {
         const { namespace, name } = nameOf(object);
-        found.set(namespace, name, this.#kept(object, true, large));
+        found.set(namespace, name, this.#kept(object, false, large));
       },
       done: () => {
         this.#large = large;
@@ -193,8 +190,8 @@ class ListReflector<T> {
     return new LargeObjects(this.#options.large?.maxBytes ?? Number.POSITIVE_INFINITY);
   }
 
-  #kept(object: KubeObject, whole: boolean, room: LargeObjects): T | undefined {
-    const trimmed = whole ? this.#trim(object) : undefined;
+  #kept(object: KubeObject, isGone: boolean, room: LargeObjects): T | undefined {
+    const trimmed = isGone ? undefined : this.#trim(object);
     const { large } = this.#options;
     if (large === undefined) return trimmed;
     const { namespace, name } = nameOf(object);

@@ -39,42 +39,6 @@ async function start(
   return { server, reflector, delays: clock.sleeps };
 }
 
-void t.test('objects that mayKeep refuses are not parsed, and remove the older version', async (t) => {
-  const named = (name: string, version: string, labels: object): object => ({
-    kind: 'Node',
-    apiVersion: 'v1',
-    metadata: { name, uid: 'u', resourceVersion: version, labels },
-  });
-  const wanted = { wanted: 'x' };
-  const trimmed: string[] = [];
-  const { reflector } = await start(
-    t,
-    (server) => {
-      server.script(path, json(page('10', [named('a', '1', wanted)])));
-      server.script(
-        watch,
-        events(
-          { type: 'ADDED', object: named('b', '11', {}) },
-          { type: 'MODIFIED', object: named('a', '12', {}) },
-          { type: 'ADDED', object: named('c', '13', wanted) },
-          { type: 'DELETED', object: named('c', '14', wanted) },
-          { type: 'ADDED', object: named('d', '15', wanted) },
-        ),
-      );
-    },
-    {
-      trim: ({ metadata }) => {
-        trimmed.push(metadata?.resourceVersion ?? '');
-        return metadata?.name;
-      },
-      mayKeep: (text) => text.includes('"wanted"'),
-    },
-  );
-  await until(() => reflector.get('', 'd') !== undefined, 'the last event');
-  t.strictSame([...reflector.values()], ['d']);
-  t.strictSame(trimmed, ['1', '13', '15']);
-});
-
 void t.test('a paged list is followed by watch events', async (t) => {
   const { server, reflector } = await start(t, (server) => {
     server.script(path, json(page('10', [node('a', '1')], 'next')), json(page('10', [node('b', '2')])));

@@ -47,7 +47,6 @@ async function listAndWatchOnce(list: unknown, lines: readonly string[]): Promis
     listed: () => ({ add: take, done: () => undefined }),
     changed: take,
     isOptional: false,
-    mayKeep: (line) => !line.includes('"nodeName":""'),
     opened: () => undefined,
     ended: () => stop.abort(),
     idleMs: () => 1000,

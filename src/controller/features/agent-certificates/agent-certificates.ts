@@ -13,7 +13,6 @@ import { startReflector, type Reflector } from '../../../kube/watch/reflector.ts
 import { counter, counts } from '../../../telemetry/metrics.ts';
 import {
   agentNameOn,
-  agentRequestPrefix,
   agentServerName,
   agentSigner,
   maxAgentRequests,
@@ -68,7 +67,6 @@ export const agentCertificates: Feature = {
       client,
       path: paths.certificateSigningRequests(),
       // Requests for every signer: before the chart's policy, one for another may have taken a name.
-      mayKeep: (text) => text.includes(agentSigner) || text.includes(agentRequestPrefix),
       trim: (object) => trimRequest(object, account),
       log,
       clock,
