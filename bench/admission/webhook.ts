@@ -1,6 +1,6 @@
 /** The measured webhook: the real one, with the images of the sample in memory. */
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../../test/support/facts.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';

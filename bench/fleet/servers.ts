@@ -3,7 +3,7 @@ import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
 import { openFactsCache } from '../../cmd/wiring/image-facts.ts';
 import { startAgent } from '../../daemon/agent.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/facts/facts.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';

@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { writeProblem } from '../../src/files/read.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/facts/facts.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { toggle } from '../program/flag.ts';
 import { close, type CliContext } from '../program/context.ts';

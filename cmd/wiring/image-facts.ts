@@ -2,8 +2,7 @@
 import { join } from 'node:path';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { FactsFile } from '../../src/images/cache/facts-file.ts';
-import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { type ImageFacts, type ImageFactsSource, createRequestOf } from '../../src/images/facts/facts.ts';
 import type { Reference } from '../../src/images/references/reference.ts';
 import { compileRegistryRules } from '../../src/images/sources/registry-rules.ts';
 import { compileOverrides, type Overrides } from '../../src/images/sources/overrides.ts';

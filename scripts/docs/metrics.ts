@@ -6,7 +6,7 @@ import { sourceMetrics } from '../../src/credentials/sources/file-source.ts';
 import { fleetMetrics } from '../../src/fleet/fleet.ts';
 import { controllerMetrics } from '../../src/controller/features.ts';
 import { factsErrorCodes } from '../../src/images/facts/facts.ts';
-import { factsMetrics } from '../../src/images/cache/metrics.ts';
+import { factsMetrics } from '../../src/images/cache/entries.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
 import { registryMetrics } from '../../src/registry/net/docker-hub-limit.ts';

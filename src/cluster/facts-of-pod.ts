@@ -8,8 +8,14 @@ import { CredentialError, type CredentialSource, serviceAccountOf } from '../cre
 import { describeProblem } from '../credentials/problems.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { FactsCache } from '../images/cache/cache.ts';
-import { failedFacts, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
-import { ofAnyAge, type Requester, type RequestOf } from '../images/image-request.ts';
+import {
+  failedFacts,
+  type ImageFacts,
+  type ImageRequest,
+  ofAnyAge,
+  type Requester,
+  type RequestOf,
+} from '../images/facts/facts.ts';
 import { noBrokenImages, observed, type BrokenImages } from '../images/sources/broken-images.ts';
 import { InvalidReference } from '../images/references/reference.ts';
 import type { PodTemplate } from '../kube/api/objects.ts';

@@ -10,7 +10,7 @@
  *
  * All steps share one time budget. The callers do the rest: a patch, an event, a text.
  */
-import { confirmedMs } from '../images/image-request.ts';
+import { confirmedMs } from '../images/facts/facts.ts';
 import type { OwnerReference } from '../kube/api/objects.ts';
 import { decide } from '../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../placement/decision.ts';

@@ -8,7 +8,7 @@ import { CredentialError } from '../credentials/credential.ts';
 import type { CredentialGroup } from '../fleet/agents.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { PullableGroups } from '../fleet/pullable.ts';
-import type { RequestOf } from '../images/image-request.ts';
+import type { RequestOf } from '../images/facts/facts.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Clock } from '../async/clock.ts';

@@ -13,7 +13,7 @@ import { createNodeClasses } from '../cluster/nodes.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { sealsBy, watchRecordKey } from '../cluster/record-seal.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { RequestOf } from '../images/image-request.ts';
+import type { RequestOf } from '../images/facts/facts.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { EventRecorder } from '../kube/events/events.ts';
 import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';

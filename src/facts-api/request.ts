@@ -4,8 +4,7 @@
  */
 import * as v from 'valibot';
 import { isNamespaceName, isObjectName } from '../credentials/credential.ts';
-import type { PullPolicy } from '../images/facts/facts.ts';
-import { confirmedMs } from '../images/image-request.ts';
+import { type PullPolicy, confirmedMs } from '../images/facts/facts.ts';
 import { parseObject, readShape } from '../http/json.ts';
 import { secret, type Secret } from '../telemetry/secret.ts';
 

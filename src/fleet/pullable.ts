@@ -9,8 +9,7 @@
 import { LoadingCache } from '../async/loading-cache.ts';
 import { unlessAborted } from '../async/wait.ts';
 import { scopedKey, scopeOf } from '../images/cache/entry.ts';
-import type { FactsError, ImageFacts, ImageRequest } from '../images/facts/facts.ts';
-import { ofAnyAge } from '../images/image-request.ts';
+import { type FactsError, type ImageFacts, type ImageRequest, ofAnyAge } from '../images/facts/facts.ts';
 import type { CredentialGroup } from './agents.ts';
 import { lookUp, type LookupContext } from './lookup.ts';
 

@@ -24,8 +24,7 @@ import { parseListenAddress, urlOf, type ListenAddress } from './address.ts';
 import { Connections } from './connections.ts';
 import { ServingError } from './error.ts';
 import { servingMetrics } from './metrics.ts';
-import { openTlsFiles, loadCaFile, type TlsSource } from './tls-files.ts';
-import { createTlsServer } from './tls-server.ts';
+import { openTlsFiles, loadCaFile, type TlsSource, createTlsServer } from './tls-files.ts';
 
 export interface ServerTls {
   /** Directory with `tls.crt` and `tls.key`, and `ca.crt` for client certificates; or where else they are. */

@@ -43,25 +43,14 @@ export interface Histogram {
 
 type LabelValues = Readonly<Record<string, string>>;
 
-export interface Metrics {
-  /** The child with these label values. Callers keep it. */
-  counter(spec: MetricSpec, labels?: LabelValues): Counter;
-  gauge(spec: MetricSpec, labels?: LabelValues): Gauge;
-  histogram(spec: MetricSpec, labels?: LabelValues): Histogram;
-  /** A gauge with one series, always 1. @returns sets its labels, which may have any value */
-  info(spec: MetricSpec): (labels: LabelValues) => void;
-  /** Runs before each scrape, to set gauges. @returns cancels it */
-  beforeScrape(update: () => void): () => void;
-  render(): Promise<string>;
-  readonly contentType: string;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 const other = 'other';
 
 type Made = prom.Counter | prom.Gauge | prom.Histogram;
 
 /** Makes an empty registry, which all parts of the program share. */
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const registry = new prom.Registry();
   const known = new Map<string, { readonly spec: string; readonly made: Made }>();
   const updates = new Set<() => void>();
@@ -90,25 +79,28 @@ export function createMetrics(): Metrics {
   }
 
   return {
-    counter: (spec, labels) => child('counter', spec, labels),
-    gauge: (spec, labels) => child('gauge', spec, labels),
-    histogram: (spec, labels) => child('histogram', spec, labels),
-    info: (spec) => {
+    /** The child with these label values. Callers keep it. */
+    counter: (spec: MetricSpec, labels?: LabelValues): Counter => child('counter', spec, labels),
+    gauge: (spec: MetricSpec, labels?: LabelValues): Gauge => child('gauge', spec, labels),
+    histogram: (spec: MetricSpec, labels?: LabelValues): Histogram => child('histogram', spec, labels),
+    /** A gauge with one series, always 1. @returns sets its labels, which may have any value */
+    info: (spec: MetricSpec) => {
       const made = metric(spec) as prom.Gauge;
-      return (labels) => {
+      return (labels: LabelValues): void => {
         made.reset();
         made.labels(labels).set(1);
       };
     },
-    beforeScrape: (update) => {
+    /** Runs before each scrape, to set gauges. @returns cancels it */
+    beforeScrape: (update: () => void) => {
       updates.add(update);
-      return () => void updates.delete(update);
+      return (): void => void updates.delete(update);
     },
-    render: () => {
+    render: (): Promise<string> => {
       for (const update of updates) update();
       return registry.metrics();
     },
-    contentType: registry.contentType,
+    contentType: registry.contentType as string,
   };
 }
 

@@ -8,7 +8,7 @@ import { BodyBudget, BodyError, readBody } from '../serving/body.ts';
 import { probe, type Checks } from '../serving/health.ts';
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import type { Clock } from '../async/clock.ts';
-import { hasCertificate } from '../serving/tls-server.ts';
+import { hasCertificate } from '../serving/tls-files.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AdmissionPaths } from './admission-paths.ts';
 import type { AdmissionCounters, BadRequestReason } from './metrics.ts';

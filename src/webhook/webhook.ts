@@ -7,7 +7,7 @@
  */
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FactsCache } from '../images/cache/cache.ts';
-import type { RequestOf } from '../images/image-request.ts';
+import type { RequestOf } from '../images/facts/facts.ts';
 import type { BrokenImages } from '../images/sources/broken-images.ts';
 import type { Policies } from '../policy/effective/policies.ts';
 import type { Checks } from '../serving/health.ts';

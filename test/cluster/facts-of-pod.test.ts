@@ -4,7 +4,7 @@ import { systemClock } from '../../src/async/clock.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../../src/cluster/facts-of-pod.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/facts/facts.ts';
 import { brokenImagesOf } from '../../src/images/sources/broken-images.ts';
 import { compileOverrides } from '../../src/images/sources/overrides.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';

@@ -11,7 +11,7 @@ import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { carriesGate } from '../../src/controller/state/waiting-pods.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/facts/facts.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import { uncheckedRecord } from '../../src/placement/record/read.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';

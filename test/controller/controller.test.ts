@@ -2,7 +2,7 @@ import t, { type Test } from 'tap';
 import { runController } from '../../src/controller/controller.ts';
 import type { LeaderContext } from '../../src/controller/lead/feature.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/facts/facts.ts';
 import { shortNameOf } from '../../src/images/references/reference.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
 

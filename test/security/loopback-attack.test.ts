@@ -4,7 +4,7 @@ import { openFactsCache } from '../../cmd/wiring/image-facts.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/facts/facts.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { run } from '../cmd/run.ts';

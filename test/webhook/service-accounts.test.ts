@@ -1,7 +1,6 @@
 /** Image facts that depend on the pod's service account, as the webhook uses them. */
 import { test } from 'tap';
-import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
+import { type ImageRequest, type ImageFactsSource, createRequestOf } from '../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
 import { factsOf, podOf, serve, workload } from './support.ts';
 

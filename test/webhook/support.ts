@@ -1,8 +1,12 @@
 /** For tests of the webhook: a webhook on a socket, a scripted source of facts, reviews. */
 import type { Test } from 'tap';
-import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
+import {
+  type ImageFacts,
+  type ImageRequest,
+  type ImageFactsSource,
+  createRequestOf,
+} from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createRequestOf } from '../../src/images/image-request.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
 import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';

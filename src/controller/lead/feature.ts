@@ -12,7 +12,7 @@
  */
 import type { Clock, BackOff } from '../../async/clock.ts';
 import type { FactsCache } from '../../images/cache/cache.ts';
-import type { RequestOf } from '../../images/image-request.ts';
+import type { RequestOf } from '../../images/facts/facts.ts';
 import type { CurrentNodeClasses } from '../../cluster/nodes.ts';
 import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { PullSecrets } from '../../cluster/pull-secrets.ts';

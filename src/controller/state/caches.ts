@@ -22,7 +22,7 @@ import {
   type CachedNode,
   type RunningPod,
 } from './cached.ts';
-import { incomplete, mayBeWaiting, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
+import { incomplete, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
 
 export interface Caches {
   readonly waitingPods: Reflector<WaitingPod>;

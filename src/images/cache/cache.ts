@@ -21,7 +21,7 @@ import {
 } from '../facts/facts.ts';
 import { validReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
-import { Entries } from './entries.ts';
+import { Entries, bindFactsMetrics, type CountFailure } from './entries.ts';
 import {
   factsOf,
   isFailing,
@@ -37,7 +37,6 @@ import {
   withoutCredentials,
 } from './entry.ts';
 import type { FactsFile } from './facts-file.ts';
-import { bindFactsMetrics, type CountFailure } from './metrics.ts';
 import { LookupPlaces } from './places.ts';
 
 export interface FactsCacheOptions extends Partial<typeof defaults> {

@@ -8,7 +8,7 @@
  * deleted entries, which took 101 to 187 ms with 100,000 entries.
  */
 import type { Clock } from '../../async/clock.ts';
-import type { FactsError, ImageRequest } from '../facts/facts.ts';
+import { type FactsError, type ImageRequest, factsErrorCodes } from '../facts/facts.ts';
 import {
   compact,
   nextFailure,
@@ -21,6 +21,7 @@ import {
   scopeOf,
   sharedScope,
 } from './entry.ts';
+import { counter, counts, gauge, type Metrics } from '../../telemetry/metrics.ts';
 
 /** An image, and the namespace for which it is looked up. */
 type OfNamespace = Pick<ImageRequest, 'reference' | 'shortName' | 'namespace'>;
@@ -206,4 +207,22 @@ class CommonDetails {
     if (this.#byText.size < maxCommon && text.length <= maxCommonLength) this.#byText.set(text, common);
     return { details: common, bytes: this.#byText.has(text) ? 0 : 2 * text.length };
   }
+}
+
+const failures = counter('archwright_facts_failures_total', 'Failed lookups of images.', {
+  code: factsErrorCodes,
+});
+const entries = gauge('archwright_facts_entries', 'Images in the cache.');
+const bytes = gauge('archwright_facts_memory_bytes', 'Estimated memory of the cache.');
+
+export const factsMetrics = [failures, entries, bytes];
+
+export type CountFailure = ReturnType<typeof bindFactsMetrics>;
+
+export function bindFactsMetrics(metrics: Metrics, cache: { readonly size: number; readonly bytes: number }) {
+  metrics.beforeScrape(() => {
+    metrics.gauge(entries).set(cache.size);
+    metrics.gauge(bytes).set(cache.bytes);
+  });
+  return counts(metrics, failures, 'code', factsErrorCodes);
 }

@@ -1,10 +1,8 @@
 /**
  * Records events as `kubectl describe` shows them: written in the background, by a work queue. An event that
- * cannot be written is counted and dropped; no work waits for it. Similar events (same object, type and reason)
- * become one after ten of them within ten minutes. An object with many events loses those beyond a burst.
- *
- * Rules: client-go tools/record/events_cache.go (EventAggregator, EventSourceObjectSpamFilter, and their
- * defaults).
+ * cannot be written is counted and dropped; no work waits for it. Equal events are counted up on one object. An
+ * object with many events loses those beyond a burst (client-go tools/record/events_cache.go,
+ * EventSourceObjectSpamFilter and its defaults).
  */
 import { hostname } from 'node:os';
 import { backOffMs, type Clock } from '../../async/clock.ts';
@@ -43,10 +41,9 @@ const rate = { perSecond: 10, burst: 100 };
 const maxPending = 1000;
 /** Concurrent writes: a retry of one event does not block the others. */
 const workers = 4;
-const similar = { most: 10, withinMs: 10 * 60_000 };
 /** For one object: then one every five minutes. */
 const ofObject = { burst: 25, perSecond: 1 / 300 };
-/** Remembered objects, messages and events; client-go's size of each cache. */
+/** Remembered objects and events; client-go's size of each cache. */
 const remembered = 4096;
 const maxTries = 4;
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
@@ -59,10 +56,6 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #limiter: RateLimiter;
   readonly #ofObjects: RateLimiters;
-  /** Messages of similar events. */
-  readonly #groups = new BoundedMap<string, { readonly messages: Set<string>; readonly lastAt: number }>(
-    remembered,
-  );
   readonly #count: (outcome: EventOutcome) => void;
   readonly #written = new BoundedMap<string, { readonly path: string; readonly count: number }>(remembered);
   /** By the key of the queue. Events with the same key are counted up on one object. */
@@ -103,30 +96,15 @@ export class EventRecorder {
     const { apiVersion, kind, namespace = '', name, uid = '' } = about;
     // The queue takes what is before a slash for a namespace: here, an object.
     const object = JSON.stringify([namespace, name, kind, uid, apiVersion]);
-    const group = `${object} ${event.type} ${event.reason}`;
-    const isCombined = this.#isCombined(group, event.message);
     if (this.#ofObjects.of(object).tryTake() > 0) return this.#count('limited');
-    const key = isCombined ? group : `${group} ${event.message}`;
-    const message = isCombined ? `(combined from similar events): ${event.message}` : event.message;
+    const key = `${object} ${event.type} ${event.reason} ${event.message}`;
     const now = this.#options.client.serverNow();
     const known = this.#pending.get(key);
     if (known === undefined && this.#pending.size >= maxPending) return this.#count('dropped');
     const { times, firstAt } = known ?? { times: 0, firstAt: now };
-    const text = { ...event, message: shortened(scrub(message)) };
+    const text = { ...event, message: shortened(scrub(event.message)) };
     this.#pending.set(key, { about, event: text, times: times + 1, firstAt, lastAt: now });
     this.#queue.add(key);
-  }
-
-  /** Whether there are too many messages similar to this one. */
-  #isCombined(group: string, message: string): boolean {
-    const at = this.#options.clock.monotonic();
-    const known = this.#groups.get(group);
-    const isFresh = known !== undefined && at - known.lastAt <= similar.withinMs;
-    const messages = isFresh ? known.messages : new Set<string>();
-    this.#groups.set(group, { messages, lastAt: at });
-    if (messages.size >= similar.most) return !messages.has(message);
-    messages.add(message);
-    return false;
   }
 
   async #work(key: string, signal: AbortSignal): Promise<void> {

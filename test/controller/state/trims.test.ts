@@ -2,7 +2,7 @@
 import t from 'tap';
 import { timeOf, type KubeObject } from '../../../src/kube/api/objects.ts';
 import { createSharing, trimNode, trimRunningPod } from '../../../src/controller/state/cached.ts';
-import { mayBeWaiting, trimWaitingPod } from '../../../src/controller/state/waiting-pods.ts';
+import { trimWaitingPod } from '../../../src/controller/state/waiting-pods.ts';
 import { like } from '../../support/like.ts';
 
 const gate = 'arch.example/scheduling-gate';

@@ -10,7 +10,7 @@ import { clean } from '../../../src/clean/clean.ts';
 import type { CleanReport } from '../../../src/clean/report.ts';
 import { runController } from '../../../src/controller/controller.ts';
 import { features } from '../../../src/controller/features.ts';
-import { createRequestOf } from '../../../src/images/image-request.ts';
+import { createRequestOf } from '../../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../../support/facts.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
 import { leaderWrites } from '../../../src/kube/api/fenced.ts';

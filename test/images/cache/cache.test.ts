@@ -1,7 +1,7 @@
 /** What the model does not hold: callers at the same time, spellings, times of others, faults. */
 import t from 'tap';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { ofAnyAge } from '../../../src/images/image-request.ts';
+import { ofAnyAge } from '../../../src/images/facts/facts.ts';
 import type { Overrides } from '../../../src/images/sources/overrides.ts';
 import { digestOf, factsOf, failureOf, requestFor } from '../../support/facts.ts';
 import { bench, benchWith, day, hour, minute, settled } from '../support.ts';

@@ -11,8 +11,7 @@ import {
 import { join } from 'node:path';
 import t from 'tap';
 import { FactsFile } from '../../../src/images/cache/facts-file.ts';
-import type { ImageFacts } from '../../../src/images/facts/facts.ts';
-import { ofAnyAge } from '../../../src/images/image-request.ts';
+import { type ImageFacts, ofAnyAge } from '../../../src/images/facts/facts.ts';
 import { recordingLog } from '../../support/captured.ts';
 import { factsOf, requestFor } from '../../support/facts.ts';
 import { until } from '../../support/until.ts';

@@ -1,6 +1,5 @@
 /** Admission reviews through the real mutator, and requests to the agent API. */
-import fastJsonPatch from 'fast-json-patch';
-import type { Operation } from 'fast-json-patch';
+import fastJsonPatch, { type Operation } from 'fast-json-patch';
 import { Writable } from 'node:stream';
 import { ApiError } from '../../../daemon/api/outcomes.ts';
 import { parseFactsRequest } from '../../../daemon/api/facts.ts';
@@ -11,7 +10,7 @@ import {
   parseImagesRequest,
 } from '../../../src/facts-api/request.ts';
 import { FactsCache } from '../../../src/images/cache/cache.ts';
-import { createRequestOf } from '../../../src/images/image-request.ts';
+import { createRequestOf } from '../../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../facts.ts';
 import { InvalidDocument } from '../../../src/http/json.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';

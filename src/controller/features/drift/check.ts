@@ -3,12 +3,11 @@
  * digest by one HEAD. The platforms of running digests are looked up only if the tag names another digest.
  */
 import { CredentialError } from '../../../credentials/credential.ts';
-import type { FactsErrorCode, ImageFacts } from '../../../images/facts/facts.ts';
+import { type FactsErrorCode, type ImageFacts, ofAnyAge } from '../../../images/facts/facts.ts';
 import { defaultOs, formatPlatform, type FullPlatform } from '../../../names/platform.ts';
 import type { NodeClass } from '../../../nodes/node-class.ts';
 import { noNodes } from '../../../nodes/node-classes.ts';
 import { selectPlatform } from '../../../nodes/selection.ts';
-import { ofAnyAge } from '../../../images/image-request.ts';
 import { parseReference } from '../../../images/references/reference.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { formOf } from '../../../placement/rules/images/fit.ts';

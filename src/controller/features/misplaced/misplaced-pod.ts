@@ -4,8 +4,7 @@
  * digest. If the tag was pushed again since, the facts of the pulled digest decide.
  */
 import type { FactsByImage } from '../../../cluster/facts-of-pod.ts';
-import type { ImageFacts } from '../../../images/facts/facts.ts';
-import { confirmedMs } from '../../../images/image-request.ts';
+import { type ImageFacts, confirmedMs } from '../../../images/facts/facts.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';

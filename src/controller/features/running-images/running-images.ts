@@ -3,8 +3,7 @@
  * image facts come from the cache, which learns now and then what the agents have. An image that was pulled
  * before archwright was installed, or with a pull secret, is unknown until a pod with it is created.
  */
-import type { ImageFacts } from '../../../images/facts/facts.ts';
-import { ofAnyAge } from '../../../images/image-request.ts';
+import { type ImageFacts, ofAnyAge } from '../../../images/facts/facts.ts';
 import { createReferenceCache, validReference } from '../../../images/references/reference.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
 import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
