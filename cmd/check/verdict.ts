@@ -3,7 +3,7 @@ import { maxRetryAfterMs } from '../../src/http/client.ts';
 import type { FactsError, FactsErrorCode, ImageFacts } from '../../src/images/facts/facts.ts';
 import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { validReference } from '../../src/images/references/reference.ts';
-import { timeText } from '../../src/kube/events/event.ts';
+import { timeText } from '../../src/kube/events/events.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';

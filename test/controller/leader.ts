@@ -16,7 +16,7 @@ import { FactsCache } from '../../src/images/cache/cache.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
-import type { EventText, ObjectReference } from '../../src/kube/events/event.ts';
+import type { EventText, ObjectReference } from '../../src/kube/events/events.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { policyFor } from '../../src/policy/effective/policies.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';

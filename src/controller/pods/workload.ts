@@ -9,7 +9,7 @@ import type {
   PodTemplate,
 } from '../../kube/api/objects.ts';
 import { namespacedPath, paths, type NamespacedPath } from '../../kube/api/paths.ts';
-import type { ObjectReference } from '../../kube/events/event.ts';
+import type { ObjectReference } from '../../kube/events/events.ts';
 import { pinsNode } from '../../placement/pod/terms.ts';
 
 export interface Workload {

@@ -3,7 +3,7 @@
  * each cause, and again from time to time while it lasts.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
-import type { EventText, ObjectReference } from '../../kube/events/event.ts';
+import type { EventText, ObjectReference } from '../../kube/events/events.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import { messageOf } from '../../names/printable.ts';
 import type { RunningPod } from '../state/cached.ts';

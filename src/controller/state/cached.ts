@@ -2,7 +2,19 @@
 import { architectureOf, classify } from '../../nodes/classify.ts';
 import { pooledNode } from '../../cluster/nodes.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
-import { type ContainerStatus, type KubeObject, type Node, type ObjectMeta, type OwnerReference, type PodSpec, type PodWithStatus, type Taint, type WithConditions, isReady, timeOf } from '../../kube/api/objects.ts';
+import {
+  type ContainerStatus,
+  type KubeObject,
+  type Node,
+  type ObjectMeta,
+  type OwnerReference,
+  type PodSpec,
+  type PodWithStatus,
+  type Taint,
+  type WithConditions,
+  isReady,
+  timeOf,
+} from '../../kube/api/objects.ts';
 import { operatingSystemOf, staysTogether } from '../../placement/pod/terms.ts';
 import { controllerOf } from '../pods/workload.ts';
 

@@ -11,7 +11,7 @@
  * kubernetes/community contributors/devel/sig-architecture/api-conventions.md, "Typical status properties".
  */
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { timeText } from '../../kube/events/event.ts';
+import { timeText } from '../../kube/events/events.ts';
 
 /** A condition without its time. */
 export interface Finding {

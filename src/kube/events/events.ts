@@ -4,11 +4,13 @@
  * object with many events loses those beyond a burst (client-go tools/record/events_cache.go,
  * EventSourceObjectSpamFilter and its defaults).
  */
+import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { backOffMs, type Clock } from '../../async/clock.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
 import { createRateLimiter, RateLimiters, type RateLimiter } from '../../async/rate-limiter.ts';
 import { unlessAborted } from '../../async/wait.ts';
+import { messageOf } from '../../names/printable.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { scrub } from '../../telemetry/scrub.ts';
@@ -17,17 +19,6 @@ import { ignoring, KubeError } from '../api/errors.ts';
 import { paths } from '../api/paths.ts';
 import { eventCounter, type EventOutcome } from '../metrics.ts';
 import { WorkQueue } from '../queue.ts';
-import {
-  eventName,
-  eventObject,
-  namespaceOf,
-  shortened,
-  timeText,
-  type EventText,
-  type ObjectReference,
-  type PendingEvent,
-} from './event.ts';
-import { messageOf } from '../../names/printable.ts';
 
 export interface EventRecorderOptions {
   readonly client: KubeClient;
@@ -48,6 +39,10 @@ const remembered = 4096;
 const maxTries = 4;
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
 
+/** The API server refuses longer messages. */
+const maxMessageBytes = 1024;
+/** Who writes the events. */
+const component = 'archwright-controller';
 /** The host name is the pod's name. */
 const instance = hostname().slice(0, 128);
 
@@ -156,10 +151,68 @@ export class EventRecorder {
   }
 
   async #create(key: string, pending: PendingEvent, name: string, signal: AbortSignal): Promise<void> {
-    const namespace = namespaceOf(pending.about);
-    const body = eventObject(pending, name, instance);
+    const { about, event, times, firstAt, lastAt } = pending;
+    const { namespace = 'default' } = about;
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name, namespace },
+      involvedObject: about,
+      ...event,
+      source: { component },
+      reportingComponent: component,
+      reportingInstance: instance,
+      firstTimestamp: timeText(firstAt),
+      lastTimestamp: timeText(lastAt),
+      count: times,
+    };
     await ignoring('conflict', this.#options.client.create(paths.events(namespace), body, { signal }));
-    this.#written.set(key, { path: paths.events(namespace, name), count: pending.times });
+    this.#written.set(key, { path: paths.events(namespace, name), count: times });
     this.#count('written');
   }
+}
+
+export interface ObjectReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** Absent for an object without a namespace; its events are written to `default`. */
+  readonly namespace?: string | undefined;
+  readonly name: string;
+  readonly uid?: string | undefined;
+}
+
+export interface EventText {
+  readonly type: 'Normal' | 'Warning';
+  /** UpperCamelCase, one of a closed list. */
+  readonly reason: string;
+  /** One sentence for a person, at most 1,024 bytes. Never a secret. */
+  readonly message: string;
+}
+
+/** An event to write or to count up: core/v1, because `kubectl describe` shows no counts of events.k8s.io. */
+interface PendingEvent {
+  readonly about: ObjectReference;
+  readonly event: EventText;
+  readonly times: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+/** A new, unique name: a DNS subdomain whatever the object's name is. */
+function eventName(name: string): string {
+  const start = name.replaceAll(/[^a-z0-9.-]/g, '-').slice(0, 200);
+  return `${start.replace(/^[^a-z0-9]+|[^a-z0-9]+$/g, '') || 'event'}.${randomBytes(8).toString('hex')}`;
+}
+
+/** RFC 3339 with whole seconds. */
+export function timeText(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+/** Cuts a message at a whole character. */
+export function shortened(text: string): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxMessageBytes) return text;
+  const cut = bytes.subarray(0, maxMessageBytes - Buffer.byteLength('…')).toString('utf8');
+  return `${cut.replace(/\uFFFD+$/, '')}…`;
 }

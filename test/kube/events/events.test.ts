@@ -1,7 +1,6 @@
 import { hostname } from 'node:os';
 import t, { type Test } from 'tap';
-import { EventRecorder } from '../../../src/kube/events/events.ts';
-import type { ObjectReference } from '../../../src/kube/events/event.ts';
+import { EventRecorder, type ObjectReference } from '../../../src/kube/events/events.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';

@@ -1,6 +1,6 @@
 /** Events about a gated pod, on the pod and on its workload. Texts are bounded and hold no secret. */
 import { createRateLimiter, type RateLimiter } from '../../../async/rate-limiter.ts';
-import { timeText } from '../../../kube/events/event.ts';
+import { timeText } from '../../../kube/events/events.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import type { PlacementDecision } from '../../../placement/decision.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';

@@ -1,5 +1,5 @@
 /** Metrics of misplaced pods, and events on a pod and its workload, once for each cause. */
-import type { ObjectReference } from '../../../kube/events/event.ts';
+import type { ObjectReference } from '../../../kube/events/events.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import { counter, gauge } from '../../../telemetry/metrics.ts';
 import type { LeaderContext } from '../../lead/feature.ts';

@@ -5,7 +5,7 @@
  * A step's pause begins when its pods are there and as ready as the others. The next step follows if they still
  * are. If the architecture's pods are worse than the others, or a person aborts it, new pods avoid it at once.
  */
-import { timeText } from '../../../kube/events/event.ts';
+import { timeText } from '../../../kube/events/events.ts';
 import { unknownArchitecture } from '../../../names/architecture.ts';
 import type { NewPods } from '../../../policy/effective/policy.ts';
 import { formatStep, type Rollout, type Step } from '../../../policy/resources/rollout.ts';

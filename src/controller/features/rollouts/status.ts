@@ -1,7 +1,7 @@
 /** The status of a rollout: how far it is, what runs where, and what cannot be moved. */
 import * as v from 'valibot';
 import { type KubeObject, timeOf } from '../../../kube/api/objects.ts';
-import { timeText } from '../../../kube/events/event.ts';
+import { timeText } from '../../../kube/events/events.ts';
 import { printable } from '../../../names/printable.ts';
 import { newPodsValues, type NewPods } from '../../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../../policy/resources/rollout.ts';

@@ -1,5 +1,5 @@
 /** Metrics of taints, and events about what blocks them. */
-import type { ObjectReference } from '../../../kube/events/event.ts';
+import type { ObjectReference } from '../../../kube/events/events.ts';
 import type { Taint } from '../../../kube/api/objects.ts';
 import { printable } from '../../../names/printable.ts';
 import { gauge, itemCounts, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
