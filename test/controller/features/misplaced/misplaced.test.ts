@@ -329,6 +329,7 @@ t.test('a pod that changes right before its eviction is not evicted', async (t) 
     });
     await world.afterGrace();
     t.strictSame(world.pods(), change === 'gone' ? [] : ['web-a'], change);
+    t.strictSame(world.events, []);
     t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 0);
   }
 });
