@@ -21,14 +21,22 @@ export function operationsOf(
   isReplacing: boolean,
 ): Operation[] {
   const path = `${basePath}/spec`;
-  const fields = (['nodeSelector', 'affinity', 'tolerations'] as const)
-    .filter((field) => plan[field] !== pod.spec[field])
-    .map((field): Operation => ({ op: 'add', path: `${path}/${field}`, value: plan[field] }));
+  const fields = (['nodeSelector', 'affinity', 'tolerations'] as const).flatMap((field) =>
+    fieldOperations(pod.spec[field], plan[field], `${path}/${field}`),
+  );
   return [
     ...fields,
     ...gateOperations(pod, plan.gate, path),
     ...recordOperations(pod, plan.record, basePath, isReplacing),
   ];
+}
+
+function fieldOperations(present: unknown, wanted: unknown, path: string): Operation[] {
+  if (wanted === present) return [];
+  // Nearly every pod has tolerations already: only further ones are sent.
+  if (Array.isArray(present) && Array.isArray(wanted) && present.every((item, at) => item === wanted[at]))
+    return wanted.slice(present.length).map((value: unknown) => ({ op: 'add', path: `${path}/-`, value }));
+  return [{ op: 'add', path, value: wanted }];
 }
 
 export function gateOperations(

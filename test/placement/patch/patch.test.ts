@@ -55,11 +55,15 @@ const cases: Readonly<Record<string, Case>> = {
     { affinity: { podAffinity: {} } },
     [affinityWith({ [required]: { nodeSelectorTerms: [term] } }, { podAffinity: {} })],
   ],
-  'empty node affinity': [soft, { affinity: { nodeAffinity: {} }, tolerations: [] }, whole],
+  'empty node affinity': [
+    soft,
+    { affinity: { nodeAffinity: {} }, tolerations: [] },
+    [affinityWith(both), ['add', '/spec/tolerations/-', toleration]],
+  ],
   'null lists in node affinity': [
     soft,
     { affinity: nullLists, tolerations: [{ key: 'x' }] },
-    [affinityWith(both), ['add', '/spec/tolerations', [{ key: 'x' }, toleration]]],
+    [affinityWith(both), ['add', '/spec/tolerations/-', toleration]],
   ],
   'its own terms and preferences': [
     soft,
