@@ -72,8 +72,8 @@ export function entryOperations(
   value: string | undefined,
 ): Operation[] {
   if (own(present, key) === value) return [];
-  // A reference token of a JSON pointer (RFC 6901, section 3); archwright's keys have no `~`.
-  const entry = `${path}/${key.replaceAll('/', '~1')}`;
+  // A reference token of a JSON pointer (RFC 6901, section 3); archwright's keys have one slash and no `~`.
+  const entry = `${path}/${key.replace('/', '~1')}`;
   if (value === undefined) return [{ op: 'remove', path: entry }];
   return [present ? { op: 'add', path: entry, value } : { op: 'add', path, value: { [key]: value } }];
 }

@@ -9,7 +9,6 @@
  *   are added and never removed. Preferred terms may change. The record then has the old and the new
  *   additions.
  */
-import { isDeepStrictEqual } from 'node:util';
 import type { Pod, PodSpec, PodTemplate } from '../../kube/api/objects.ts';
 import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
@@ -99,7 +98,11 @@ function pinnedTo(
   theirs: OwnFields['nodeSelector'],
 ): PodSpec['nodeSelector'] | undefined {
   const wanted = architecture === undefined ? theirs : { ...theirs, [keys.architectureLabel]: architecture };
-  return isDeepStrictEqual(present ?? {}, wanted) ? present : wanted;
+  const entries = Object.entries(wanted);
+  const isSame =
+    entries.length === Object.keys(present ?? {}).length &&
+    entries.every(([key, value]) => own(present, key) === value);
+  return isSame ? present : wanted;
 }
 
 function affinityOf(
