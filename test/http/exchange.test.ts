@@ -125,7 +125,15 @@ t.test('a body can be read completely, up to a limit, or by line', async (t) => 
   const cut = collect(await open(), { maxLineBytes: 5 }, lines);
   like(t, await failure(cut), { failure: 'closed', message: /ended in the middle of a line/ });
   t.strictSame(lines, ['one', 'two é']);
+  like(t, await failure(collect(await open(), { maxLineBytes: 4 })), { failure: 'too-large' });
   t.ok(connections() > 1, 'a partly read body closes its connection');
+});
+
+t.test('a body without lines has none', async (t) => {
+  const { open } = await setUp(t, (_request, response) => response.end());
+  const lines: string[] = [];
+  await collect(await open(), { maxLineBytes: 5 }, lines);
+  t.strictSame(lines, []);
 });
 
 async function collect(

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { isArchitecture } from '../../src/names/architecture.ts';
-import { isLabelKey, isLabelValue, isNonEmptyLabelValue } from '../../src/names/labels.ts';
+import { isLabelKey, isLabelValue, isNonEmptyLabelValue, meets } from '../../src/names/labels.ts';
 
 const valid = ['arm64', '386', 'a', '1', 'X', 'A.b_c-d', 'x'.repeat(63)];
 const invalid = [
@@ -46,5 +46,26 @@ t.test('label keys are valid as in Kubernetes', async (t) => {
   const bad = ['', '/a', 'a/', 'a/b/c', 'A.io/b', '.io/b', 'a..b/c', '-a/b', 'a b'];
   for (const text of [...bad, `${'x'.repeat(254)}/a`, `a/${'x'.repeat(64)}`]) {
     t.equal(isLabelKey(text), false, JSON.stringify(text));
+  }
+});
+
+t.test('requirements are met as in Kubernetes', async (t) => {
+  const cases: [
+    operator: string,
+    values: string[],
+    meeting: (string | undefined)[],
+    others: (string | undefined)[],
+  ][] = [
+    ['Exists', [], ['a', ''], [undefined]],
+    ['DoesNotExist', [], [undefined], ['a', '']],
+    ['In', ['a', 'b'], ['a', 'b'], ['c', undefined]],
+    ['NotIn', ['a'], ['b', undefined], ['a']],
+    ['Gt', ['5'], ['6'], ['5', 'x', undefined]],
+    ['Lt', ['5'], ['4'], ['5', 'x', undefined]],
+    ['Near', ['5'], [], ['4', '5', undefined]],
+  ];
+  for (const [operator, values, meeting, others] of cases) {
+    for (const value of meeting) t.ok(meets({ operator, values }, value), `${value} ${operator} ${values}`);
+    for (const value of others) t.notOk(meets({ operator, values }, value), `${value} ${operator} ${values}`);
   }
 });

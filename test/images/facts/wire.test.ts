@@ -1,6 +1,6 @@
 import { anything, assert, property } from 'fast-check';
 import t from 'tap';
-import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
+import { formatFacts, InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 import { digestOf, factsOf, failureOf } from '../../support/facts.ts';
 
 const good = factsOf('docker.io/library/nginx:1.25');
@@ -100,6 +100,13 @@ t.test('malformed facts are refused with the name of the field', async (t) => {
       where,
     );
   }
+});
+
+t.test('facts of pull secrets are not shared, and what is shared is bounded', async (t) => {
+  const line = `${JSON.stringify(good)}\n`;
+  const ofPod = { ...good, credentialSource: 'pull-secret' } as const;
+  t.equal([...formatFacts([ofPod, good, ofPod], 10_000)].join(''), line);
+  t.equal([...formatFacts([good, good, good], 2 * line.length)].join(''), line.repeat(2));
 });
 
 t.test('property: any value is read or refused with InvalidFacts', async () => {

@@ -72,4 +72,6 @@ t.test('values that no registry sends are ignored, and those of other registries
   await answer({ 'ratelimit-remaining': '1' });
   await answer({ 'ratelimit-limit': '7', 'ratelimit-remaining': '0' }, 'other.example');
   t.strictSame(await shown(), series(100, 76));
+  await answer({ 'ratelimit-limit': '100', 'ratelimit-remaining': '100' });
+  t.strictSame(await shown(), series(100, 100), 'nothing is used yet');
 });
