@@ -4,7 +4,7 @@
  * container: a second trace has forks, and is read only then.
  *
  * Containers can cause any number of such errors: the kernel's buffers, reads, and everything kept here are
- * bounded. All children of a process in a container cost one lookup.
+ * bounded. All children of one process cost one lookup, so a program in a loop hides few other errors.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { BoundedMap } from '../../src/async/bounded-map.ts';
@@ -24,7 +24,11 @@ const maxCgroupBytes = 64 * 1024;
 const maxForksBytes = 16 * 1024 * 1024;
 /** Reading forks costs some milliseconds. */
 const forkReads = { perSecond: 2, burst: 4 };
-/** Errors that wait for the next read of forks; each costs a lookup at most, of some microseconds. */
+/** Processes that are looked up after each read of forks. */
+const maxLookups = 100;
+/** Children of one process among them: those of a loop outside of containers lead nowhere. */
+const maxLookupsOfParent = 10;
+/** Errors that wait for the next read of forks. The kernel's trace is read no faster. */
 const maxWaiting = 4096;
 /** A shell in a shell in a shell. */
 const maxAncestors = 8;
@@ -75,9 +79,14 @@ export class ExecErrors {
     if (this.#waiting.size === 0 || this.#forkReads.tryTake() > 0) return;
     const processes = parseForks((await kernelText(this.#options.forks, maxForksBytes)) ?? '');
     const containers = new Map<Process, Container | undefined>();
+    const lookups = new Map<Process, number>();
     for (const [pid, program] of this.#waiting)
       for (const process of familyOf(processes.get(pid) ?? { pid })) {
         if (!containers.has(process)) {
+          const parent = process.parent ?? process;
+          const count = lookups.get(parent) ?? 0;
+          if (containers.size >= maxLookups || count >= maxLookupsOfParent) break;
+          lookups.set(parent, count + 1);
           const isLast = (processes.get(process.pid) ?? process) === process;
           containers.set(process, isLast ? await this.#containerOf(process) : undefined);
         }

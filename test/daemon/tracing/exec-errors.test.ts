@@ -124,7 +124,7 @@ t.test('an error is forgotten ten minutes after it happened last', async (t) => 
   t.equal(errors.current().length, 0);
 });
 
-t.test('one container has three programs, a node thirty errors', async (t) => {
+t.test('one container has three programs, a node thirty errors; a flood has few lookups', async (t) => {
   const { run, clock, after } = await setup(t);
   run(10, 'a');
   run(20, 'b');
@@ -137,6 +137,11 @@ t.test('one container has three programs, a node thirty errors', async (t) => {
     (await after()).map(({ program }) => program),
     ['sh', 'a', 'b', 'c'],
   );
+  const pids = Array.from({ length: 120 }, (_, index) => 1000 + index);
+  for (const [index, pid] of pids.entries()) run(pid, index < 100 ? 'c' : 'd');
+  await clock.advance(minute);
+  const flooded = await after(...pids.map((pid) => failure(pid)));
+  t.strictSame(new Set(flooded.map((error) => error.container[0])), new Set(['b', 'a', 'c']));
   for (const digit of '0123456789abcdef') {
     run(30, digit);
     for (const name of ['x', 'y', 'z']) {
