@@ -20,10 +20,6 @@ import { loadRegistries } from './load-registries.ts';
 import { loadPolicyFile } from './policy.ts';
 import { noRegistries } from './registries-conf.ts';
 
-interface Found extends CrioNode {
-  readonly version: FoundVersion;
-}
-
 const program: VersionedProgram = {
   versionIn: (output) => /^crio version (\d+\.\d+\S*)/m.exec(output)?.[1],
   remedy: 'without short_name_mode, short names are tried in every search registry',
@@ -31,7 +27,7 @@ const program: VersionedProgram = {
 const programs = ['/usr/bin/crio', '/usr/local/bin/crio'];
 
 const noFiles = {
-  node: { conf: defaultCrioConf, registries: noRegistries, shortNameMode: 'disabled', version: {} },
+  node: { conf: defaultCrioConf, registries: noRegistries, shortNameMode: 'disabled' },
   files: { authFiles: new Map(), policy: undefined, certificates: new Map() },
 } as const;
 
@@ -39,8 +35,10 @@ export async function createCrio(options: RuntimeOptions): Promise<Crio> {
   return await new Crio(options).start();
 }
 
-class Crio extends Runtime<Found, PullFiles> {
+class Crio extends Runtime<CrioNode, PullFiles> {
   readonly #helpers: CredentialHelpers;
+  /** Of the program, whatever its files are. */
+  #version: FoundVersion = {};
 
   constructor(options: RuntimeOptions) {
     super(options, {
@@ -64,25 +62,24 @@ class Crio extends Runtime<Found, PullFiles> {
   }
 
   description(): string {
-    const { version, registries } = this.found.node;
-    const files = registries.files.join(', ') || 'no registries.conf';
-    return `${files} of CRI-O ${version.version ?? 'of an unknown version'}`;
+    const files = this.found.node.registries.files.join(', ') || 'no registries.conf';
+    return `${files} of CRI-O ${this.#version.version ?? 'of an unknown version'}`;
   }
 
   report(): Pick<NodeReport, 'runtime'> {
-    const runtime = runtimeOf('cri-o', this.found.node.version.version ?? 'unknown');
+    const runtime = runtimeOf('cri-o', this.#version.version ?? 'unknown');
     return runtime ? { runtime } : {};
   }
 
   /** CRI-O keeps all of its configuration if one of these files is broken. */
-  protected async readNode(): Promise<Found> {
-    const version = await this.findVersion(programs);
+  protected async readNode(): Promise<CrioNode> {
+    this.#version = await this.findVersion(programs);
     const conf = await loadCrioConf(this.files);
     const registries = await loadRegistries(conf, this.files);
-    return { conf, registries, version, shortNameMode: modeOf(conf.shortNameMode, version.version) };
+    return { conf, registries, shortNameMode: modeOf(conf.shortNameMode, this.#version.version) };
   }
 
-  protected async readPullFiles(node: Found): Promise<PullReading<PullFiles>> {
+  protected async readPullFiles(node: CrioNode): Promise<PullReading<PullFiles>> {
     const { conf, registries, shortNameMode } = node;
     const files = {
       authFiles: await loadAuthFiles(conf, registries.credentialHelpers, this.files),
@@ -101,7 +98,7 @@ class Crio extends Runtime<Found, PullFiles> {
     ];
     return {
       files,
-      parts: partsOf(node, files),
+      parts: partsOf(node, this.#version, files),
       content: plainJson([shortNameMode, registries, files]),
       problems,
     };
@@ -123,7 +120,8 @@ const atReload = 'CRI-O reads it again only when it is reloaded; archwright uses
 
 /** For `archwright inspect --verbose` and `agent --check`. */
 function partsOf(
-  { conf, registries, shortNameMode, version: { version, problem } }: Found,
+  { conf, registries, shortNameMode }: CrioNode,
+  { version, problem }: FoundVersion,
   { authFiles, policy, certificates }: PullFiles,
 ): readonly SourcePart[] {
   const { registries: entries, search, aliases } = registries;

@@ -232,6 +232,9 @@ t.test('a file that is broken at the start: nothing is known of the node until i
     like(t, crio.problems(), [
       { origin: file, message: /nothing is used, and what CRI-O runs with is unknown/ },
     ]);
+    t.strictSame(crio.report(), { runtime: { name: 'cri-o', version: '1.36.3' } }, 'its program is known');
+    const version = (await crio.describe()).find(({ where }) => where === 'cri-o');
+    t.equal(version?.what, 'version 1.36.3');
     await write({ [file]: '' });
     t.equal((await endpointsOf('docker.io/nginx')).length, 1);
     await write({ [file]: 'nothing' });
