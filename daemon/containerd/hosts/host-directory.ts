@@ -39,7 +39,7 @@ export interface HostDirectory {
   readonly isGood: boolean;
 }
 
-/** By path. A `config_path` whose directories cannot be listed stands for itself. */
+/** By path. A `config_path` whose directories cannot be listed stands for itself, with a slash at its end. */
 export type HostDirectories = ReadonlyMap<string, HostDirectory | ConfigFileError>;
 
 /**
@@ -54,7 +54,7 @@ export function findHostDirectory(
   namespace: string,
 ): { readonly dir: string; readonly hosts: readonly HostConfig[] } | undefined {
   const names = directoryNames(namespace);
-  for (const dir of roots.flatMap((root) => [root, ...names.map((name) => join(root, name))])) {
+  for (const dir of roots.flatMap((root) => [`${root}/`, ...names.map((name) => join(root, name))])) {
     const found = directories.get(dir);
     if (found instanceof ConfigFileError) throw found;
     if (found) return { dir, hosts: found.hosts };
@@ -78,7 +78,7 @@ export async function loadHostDirectories(
   for (const root of roots) {
     const names = await orBroken(root, () => files.names(root, maxDirectories));
     if (names instanceof ConfigFileError) {
-      found.set(root, names);
+      found.set(`${root}/`, names);
       continue;
     }
     for (const name of names.filter((each) => !each.startsWith('.'))) {

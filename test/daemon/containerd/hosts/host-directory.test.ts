@@ -16,9 +16,9 @@ import { like } from '../../../support/like.ts';
 
 const rules = rulesFor();
 const load = (dir: string, root: string) => loadHostDirectory(dir, rules, new NodeFiles(root));
-const find = async (namespace: string, root: string, dir = '/') => {
-  const directories = await loadHostDirectories([dir], rules, new NodeFiles(root), new Map());
-  return findHostDirectory(directories, [dir], namespace)?.dir;
+const find = async (namespace: string, root: string, ...dirs: string[]) => {
+  const directories = await loadHostDirectories(dirs, rules, new NodeFiles(root), new Map());
+  return findHostDirectory(directories, dirs, namespace)?.dir;
 };
 
 t.test('the directory of a host is found by its name', async (t) => {
@@ -50,7 +50,13 @@ t.test('a name that is not a domain uses no directory, not even _default', async
   ];
   for (const namespace of odd) t.strictSame(directoryNames(namespace), [], namespace);
   const root = t.testdir({ _default: {}, 'hosts.toml': '' });
-  for (const namespace of odd) t.equal(await find(namespace, root), undefined, namespace);
+  for (const namespace of odd) t.equal(await find(namespace, root, '/'), undefined, namespace);
+});
+
+t.test('a root inside another one is no directory of a host', async (t) => {
+  const root = t.testdir({ etc: { certs: { 'a.example': {} } } });
+  t.equal(await find('a.example', root, '/etc', '/etc/certs'), '/etc/certs/a.example');
+  t.equal(await find('b.example', root, '/etc', '/etc/certs'), undefined);
 });
 
 t.test('an absolute symbolic link is resolved inside the host root', async (t) => {
