@@ -92,7 +92,7 @@ export class EventRecorder {
     // The queue takes what is before a slash for a namespace: here, an object.
     const object = JSON.stringify([namespace, name, kind, uid, apiVersion]);
     if (this.#ofObjects.of(object).tryTake() > 0) return this.#count('limited');
-    const key = `${object} ${event.type} ${event.reason} ${event.message}`;
+    const key = `${object}/${event.type} ${event.reason} ${event.message}`;
     const now = this.#options.client.serverNow();
     const known = this.#pending.get(key);
     if (known === undefined && this.#pending.size >= maxPending) return this.#count('dropped');

@@ -214,6 +214,17 @@ void t.test('a delayed event does not delay others, and is not written twice', a
   );
 });
 
+void t.test('one object cannot use up the workers', async (t) => {
+  const { store, recorder, events } = await start(t);
+  store.fault('POST /api/v1/namespaces/slow/events', { hang: true });
+  for (let n = 0; n < 20; n++)
+    recorder.record(pod('a', { namespace: 'slow' }), { ...decided, message: `${n}` });
+  await store.quiet();
+  recorder.record(pod('b'), decided);
+  await store.quiet();
+  t.equal(events().length, 1);
+});
+
 void t.test('3,000 events: 100 at once, then ten per second, at most 1,000 waiting', async (t) => {
   const { recorder, written, time, outcomes, store } = await start(t);
   for (let i = 0; i < 3000; i++) recorder.record(pod(`pod-${i}`), decided);
