@@ -13,8 +13,6 @@ export type ShortNameMode = 'enforcing' | 'disabled';
 export interface CrioConf {
   /** crio.conf and its drop-ins, as far as they exist. */
   readonly files: readonly string[];
-  /** Directories whose files count. */
-  readonly dirs: readonly string[];
   /** Empty: the files that podman and docker use. */
   readonly globalAuthFile: string;
   /** Empty: the usual policy.json. */
@@ -42,7 +40,6 @@ const maxDepth = 8;
 /** Without files. */
 export const defaultCrioConf: CrioConf = {
   files: [],
-  dirs: ['/etc/crio', '/etc/crio/crio.conf.d'],
   globalAuthFile: '',
   signaturePolicy: '',
   signaturePolicyDir: '/etc/crio/policies',
