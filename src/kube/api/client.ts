@@ -32,8 +32,8 @@ export interface KubeClient {
   /** The lines of a response that stays open (a watch); `timeout` after `idleMs` of silence. */
   lines(path: string, options: LinesOptions): AsyncIterable<string>;
   /**
-   * The API server's wall clock in milliseconds, from the `Date` header of its last answer: at most a second
-   * behind, never ahead. The local clock before the first answer.
+   * The API server's wall clock in milliseconds, from the `Date` header of its last answer: behind by at most a
+   * second and the way of that answer, so it may step back; never ahead. The local clock before the first answer.
    */
   serverNow(): number;
   close(): void;
