@@ -65,7 +65,9 @@ t.test('requirements are met as in Kubernetes', async (t) => {
     ['Near', ['5'], [], ['4', '5', undefined]],
   ];
   for (const [operator, values, meeting, others] of cases) {
-    for (const value of meeting) t.ok(meets({ operator, values }, value), `${value} ${operator} ${values}`);
-    for (const value of others) t.notOk(meets({ operator, values }, value), `${value} ${operator} ${values}`);
+    for (const value of meeting)
+      t.ok(meets({ operator, values }, value), `${value} ${operator} ${values.join()}`);
+    for (const value of others)
+      t.notOk(meets({ operator, values }, value), `${value} ${operator} ${values.join()}`);
   }
 });
