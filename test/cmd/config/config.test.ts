@@ -50,12 +50,17 @@ t.test('a file with which a service would not start is not valid', async (t) => 
 });
 
 t.test('an unknown architecture leads to a warning', async (t) => {
-  const stdin = 'schedulableArchitectures = ["mainframe", "loong64"]\nfallbackArchitecture = "mainframe"\n';
-  like(t, await run(['config', 'check', '-'], { stdin }), {
-    code: 0,
-    err: 'warning: unknown architecture mainframe\n',
-    out: /: valid, 2 of/,
-  });
+  for (const stdin of [
+    'schedulableArchitectures = ["mainframe", "loong64"]\nfallbackArchitecture = "mainframe"\n',
+    'preferredArchitecture = "mainframe"\n',
+    'preferredWeights = {mainframe = 50}\n',
+    'fallbackArchitecture = "mainframe"\n',
+  ])
+    like(t, await run(['config', 'check', '-'], { stdin }), {
+      code: 0,
+      err: 'warning: unknown architecture mainframe\n',
+      out: /: valid, [12] of/,
+    });
 });
 
 t.test('`-` is standard input', async (t) => {

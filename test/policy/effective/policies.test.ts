@@ -52,6 +52,7 @@ t.test('without custom resources all pods share one policy until something chang
   world.leads = false;
   t.equal(of().onUnknownImage, 'allow');
   world.leads = true;
+  t.equal(of().onUnknownImage, 'gate');
   world.configuration = { ...world.configuration, fallbackArchitecture: 'arm64' };
   t.equal(of().fallbackArchitecture, 'arm64');
   t.equal(of(), of());
