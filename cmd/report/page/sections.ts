@@ -107,7 +107,7 @@ export function changesSection(
       { color: 'ready', part: reached / (all.cpu || 1) },
       { color: 'gain', part: change.gain.cpu / (all.cpu || 1) },
     ];
-    reached += change.gain.cpu;
+    reached = rounded(reached + change.gain.cpu);
     return markup`<tr>
       ${numberCells(index + 1)}
       <th scope="row">${action} <span class="name">${change.subject}</span></th>

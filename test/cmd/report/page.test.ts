@@ -59,6 +59,12 @@ t.test('a part is never rounded to all or to nothing', async (t) => {
   t.strictSame(texts, ['0 %', '< 1 %', '40 %', '> 99 %', '100 %']);
 });
 
+t.test('with all changes, all of the CPU requests are reached', async (t) => {
+  const [a, b] = [judgedPod({ name: 'a', cpu: 0.1 }), judgedPod({ name: 'b', cpu: 0.2 })];
+  const c = judgedPod({ name: 'c', image: 'old:1', cpu: 0.6, blockers: [old] });
+  t.match(textOf(pageOf([a, b, c])), / old:1 1 1 0\.6 1Gi 100 % /);
+});
+
 t.test('the changes with the greatest effect come first', async (t) => {
   const steps = firstChanges(small).map(({ cause, subject, gain, blocked }) => [
     `${cause} ${subject}`,
