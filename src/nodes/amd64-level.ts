@@ -74,6 +74,11 @@ export interface LabelExpression {
   readonly values: readonly string[];
 }
 
+/** Whether an expression of `levelExpression` can have this key. */
+export function isLevelKey(key: string): boolean {
+  return key === keys.amd64Level || amd64Levels.some((level) => key === nfdLevelKey(level));
+}
+
 /** The expression that matches nodes with a label for this level or a higher one. */
 export function levelExpression(source: keyof LabeledLevels, level: Amd64Level): LabelExpression {
   if (source === 'nfd') return { key: nfdLevelKey(level), operator: 'In', values: ['true'] };

@@ -1,6 +1,7 @@
 /**
  * Reads the annotation `arch.example/decision`, which any user can write. A record that cannot be parsed, or
- * has another version or no valid seal, counts as absent: then everything in the pod is the pod's own.
+ * has another version or no valid seal, counts as absent: then everything in the pod is the pod's own. Where
+ * records have no seals (an installation without a controller), they count only for what the policy can add.
  */
 import * as v from 'valibot';
 import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
@@ -8,6 +9,8 @@ import { isArchitecture, isArchitectureKey } from '../../names/architecture.ts';
 import { isRecord, own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue } from '../../names/labels.ts';
+import { isLevelKey } from '../../nodes/amd64-level.ts';
+import type { Policy } from '../../policy/effective/policy.ts';
 import {
   outcomes,
   type Outcome,
@@ -70,13 +73,18 @@ export function recordedIn({
   pod,
   waiting = false,
   seal,
-}: Pick<PlacementInput, 'pod' | 'waiting' | 'seal'>): Recorded | undefined {
+  policy,
+}: Pick<PlacementInput, 'pod' | 'waiting' | 'seal'> & { readonly policy?: Policy }): Recorded | undefined {
   const content = contentIn(pod);
   const isSealed = content !== undefined && (seal === undefined || hasSeal(pod, seal));
   if (!isSealed && !waiting) return undefined;
   const { success, output } = v.safeParse(shape, content, firstIssue);
   if (!success) return undefined;
   const { architectures, imagesKey, added } = output;
+  // Without seals, anyone could have archwright remove what another webhook requires.
+  const isChecked = policy !== undefined && seal === undefined && !waiting;
+  if (isChecked && ![...added.terms, added.match].flat().every((each) => canRequire(policy, each)))
+    return undefined;
   const exclusion = hostnameNotIn(added.excludedNodes);
   // Nothing can be put back into a pod that waits.
   const widened = waiting ? undefined : readWidened(content?.['widened']);
@@ -163,6 +171,18 @@ function readWidened(content: unknown): Widened | undefined {
   const { success, output } = v.safeParse(widenedShape, content, firstIssue);
   if (!success || Object.keys(output.nodeSelector).length + output.expressions.length === 0) return undefined;
   return { nodeSelector: output.nodeSelector, expressions: expressionsOf(output.expressions) };
+}
+
+/** Whether archwright adds such an expression: architectures, a level of x86-64, or node labels of this policy. */
+function canRequire(policy: Policy, [key, [value]]: RecordedExpression): boolean {
+  return (
+    key === keys.architectureLabel ||
+    isLevelKey(key) ||
+    policy.matchNodeLabels.includes(key) ||
+    Object.values(policy.architectures).some(
+      ({ requireNodeLabels }) => value !== undefined && own(requireNodeLabels, key) === value,
+    )
+  );
 }
 
 function expressionsOf(list: readonly RecordedExpression[]): readonly NodeSelectorRequirement[] {

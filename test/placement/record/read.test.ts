@@ -64,6 +64,25 @@ test('an invalid record is ignored, and replaced', async (t) => {
   }
 });
 
+test('without seals, a record counts only for what the policy can add', async (t) => {
+  const accepted = (...expression: readonly [string, string[]]): boolean =>
+    read(record({ match: [expression] })) !== undefined &&
+    read(record({ terms: [[expression]] })) !== undefined;
+  t.ok(accepted('kubernetes.io/arch', ['amd64']), 'architectures');
+  t.ok(accepted('rack', ['r1']), 'a matched label');
+  t.ok(accepted('pool', ['arm']), 'a required label');
+  t.notOk(accepted('pool', ['x86']), 'another value');
+  t.ok(accepted('arch.example/amd64-level', ['v3', 'v4']), 'a level');
+  t.ok(accepted('feature.node.kubernetes.io/cpu-cpuid.X86_64_V3', ['true']), 'a level by NFD');
+  const forged = record({ match: [['tenant', ['b']]] });
+  const required = withRecord(forged, requiring(termOf(isIn('zone', 'a'), isIn('tenant', 'b'))));
+  t.strictSame(
+    termsOf(place(inputOf(required, known)).pod),
+    [termOf(isIn('zone', 'a'), isIn('tenant', 'b'), archIn('amd64', 'arm64'))],
+    'what another webhook requires stays',
+  );
+});
+
 test('an annotation that is not a record is removed, and nothing else', async (t) => {
   const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
   t.strictSame(place(inputOf(withRecord('something else', spec), known)).patch, [
