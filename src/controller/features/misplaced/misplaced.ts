@@ -10,6 +10,7 @@
  * 3. The eviction, once another lookup confirms it. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
  */
 import { backOffMs } from '../../../async/clock.ts';
+import { KubeError } from '../../../kube/api/errors.ts';
 import { counts } from '../../../telemetry/metrics.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
@@ -70,7 +71,8 @@ export class MisplacedPods implements Work {
     this.#evictions = new Evictions(leader);
     const now = metrics.gauge(misplacedPodsNow);
     metrics.beforeScrape(() => {
-      now.set([...this.#suspects.values()].filter(({ isMisplaced }) => isMisplaced).length);
+      const isOff = leader.configuration().misplacedPods === 'off';
+      now.set(isOff ? 0 : [...this.#suspects.values()].filter(({ isMisplaced }) => isMisplaced).length);
     });
   }
 
@@ -94,13 +96,17 @@ export class MisplacedPods implements Work {
     this.#suspects.set(key, suspect);
     const waitMs = Math.max(suspect.nextAt - now, pod.createdAt + graceMs - serverNow());
     if (waitMs > 0) return { requeueAfterMs: waitMs };
-    if (configuration().misplacedPods === 'off') {
-      suspect.isMisplaced = false;
-      return { requeueAfterMs: pause.firstMs };
+    if (configuration().misplacedPods === 'off') return { requeueAfterMs: pause.firstMs };
+    try {
+      const ms = (await this.#check(pod, suspect)) ?? backOffMs(pause, (suspect.pauses += 1));
+      suspect.nextAt = clock.monotonic() + ms;
+      return { requeueAfterMs: ms };
+    } catch (error) {
+      // A refusal, for example of its owner's path, comes again each time.
+      if (error instanceof KubeError && !error.temporary)
+        suspect.nextAt = clock.monotonic() + backOffMs(pause, (suspect.pauses += 1));
+      throw error;
     }
-    const ms = (await this.#check(pod, suspect)) ?? backOffMs(pause, (suspect.pauses += 1));
-    suspect.nextAt = clock.monotonic() + ms;
-    return { requeueAfterMs: ms };
   }
 
   /** @returns milliseconds until the next check; `undefined`: after the usual pause. @throws KubeError */

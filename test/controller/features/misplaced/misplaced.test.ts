@@ -357,3 +357,22 @@ t.test('a pod that is unready for a moment is not checked', async (t) => {
   await world.after(11_000);
   t.strictSame(world.pods(), []);
 });
+
+t.test('a pod whose check is refused is checked again after the usual pause', async (t) => {
+  const world = await startWorld(t, { pods: ['web-a'] });
+  const owner = /^GET .*replicasets/;
+  world.store.fault(owner, { status: 400 });
+  await t.rejects(world.afterGrace(), { message: /400/ });
+  const count = world.store.received(owner).length;
+  await world.after(1000);
+  t.equal(world.store.received(owner).length, count);
+  await t.rejects(world.after(15_000), 'after the pause');
+});
+
+t.test('nothing is misplaced once the setting is off', async (t) => {
+  const world = await startWorld(t, { pods: ['web-a'], configuration: { misplacedPods: 'event' } });
+  await world.afterGrace();
+  t.equal(await world.series('archwright_misplaced_pods'), 1);
+  world.configure({ misplacedPods: 'off' });
+  t.equal(await world.series('archwright_misplaced_pods'), 0);
+});
