@@ -78,7 +78,7 @@ function* podsIn(
   }
 }
 
-interface CountedPod extends FoundPod {
+export interface CountedPod extends FoundPod {
   readonly workload: NonNullable<ReturnType<typeof rolledWorkloadOf>>;
   /** Index of the oldest rollout in force that is for it; of younger ones it is not. */
   readonly first: number;

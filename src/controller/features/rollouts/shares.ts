@@ -12,7 +12,7 @@ import { readRollout, wantedPods } from '../../../policy/resources/rollout.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { controllerOf } from '../../pods/workload.ts';
 import { claimsOf } from '../../state/cached.ts';
-import { PodCounts } from './pods.ts';
+import { PodCounts, type CountedPod } from './pods.ts';
 import { readProgress } from './status.ts';
 import { createVolumesPermit, type VolumesPermit } from './volumes.ts';
 
@@ -34,11 +34,20 @@ interface Chosen {
   countedFrom?: number;
 }
 
+/** The pods of an owner in a count. */
+interface Owned {
+  readonly uids: Set<string>;
+  total: number;
+  targets: number;
+}
+
 export class RolloutShares {
   readonly #options: SharesOptions;
   /** By uid of the pod: choices that the caches do not show yet. */
   readonly #chosen = new BoundedMap<string, Chosen>(maxRemembered);
   readonly #counts: PodCounts;
+  /** Thousands of pods of one burst must not go through all pods thousands of times. */
+  readonly #owned = new WeakMap<readonly CountedPod[], ReadonlyMap<string, Owned>>();
   readonly #volumesPermit: VolumesPermit;
 
   constructor(options: SharesOptions) {
@@ -79,21 +88,33 @@ export class RolloutShares {
   #countOf(rollout: KubeObject, ownerUid: string, architecture: string) {
     const { namespace = '', name = '' } = rollout.metadata ?? {};
     const { at: countedAt, ofRollout } = this.#counts.count(namespace, rollout);
-    const pods = (ofRollout.get(name) ?? []).filter(({ owner }) => owner.uid === ownerUid);
-    const uids = new Set(pods.map(({ uid }) => uid));
-    const alive = pods.filter(({ deleting }) => !deleting);
-    let { length: total } = alive;
-    let { length: targets } = alive.filter(({ running, architecture: of, record }) =>
-      running ? of === architecture : record?.side === 'Target',
-    );
+    const known = this.#owners(ofRollout.get(name) ?? [], architecture).get(ownerUid);
+    let { total, targets } = known ?? { total: 0, targets: 0 };
     const now = this.#options.clock.monotonic();
     for (const [uid, { owner, isTarget, at, countedFrom = Infinity }] of this.#chosen) {
       if (countedAt > countedFrom || now - at > rememberedMs) this.#chosen.delete(uid);
-      else if (owner === ownerUid && !uids.has(uid)) {
+      else if (owner === ownerUid && !known?.uids.has(uid)) {
         total += 1;
         if (isTarget) targets += 1;
       }
     }
     return { total, targets };
+  }
+
+  /** By uid of the owner; computed once for each count. */
+  #owners(pods: readonly CountedPod[], architecture: string): ReadonlyMap<string, Owned> {
+    const known = this.#owned.get(pods);
+    if (known) return known;
+    const owners = new Map<string, Owned>();
+    for (const { uid, owner, deleting, running, architecture: of, record } of pods) {
+      const owned = owners.get(owner.uid) ?? { uids: new Set(), total: 0, targets: 0 };
+      owners.set(owner.uid, owned);
+      owned.uids.add(uid);
+      if (deleting) continue;
+      owned.total += 1;
+      if (running ? of === architecture : record?.side === 'Target') owned.targets += 1;
+    }
+    this.#owned.set(pods, owners);
+    return owners;
   }
 }

@@ -2,6 +2,7 @@
 import t from 'tap';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { controllerRef } from '../../objects.ts';
+import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';
 import { podPath, startWorld, type World } from './world.ts';
 
 const policy = { name: 'web', architecture: 'arm64', newPods: 'Choose' } as const;
@@ -35,6 +36,27 @@ t.test('a burst of pods meets the share, pod by pod', async (t) => {
     await world.reconcile();
     t.equal(await choose(world, sides.length), sides, String(step));
   }
+});
+
+t.test('a burst goes through the pods once', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  for (let index = 0; index < 100; index += 1) world.pod(`old-${index}`);
+  await world.reconcile();
+  let reads = 0;
+  const shared = world.leader.caches.runningPods;
+  const counting = {
+    onEach: () => undefined,
+    *values(namespace: string) {
+      for (const pod of shared.values(namespace)) {
+        const { uid = '', ...owner } = pod.owner ?? {};
+        yield { ...pod, owner: Object.defineProperty(owner, 'uid', { get: () => ((reads += 1), uid) }) };
+      }
+    },
+  };
+  const caches = { ...world.leader.caches, runningPods: counting };
+  const shares = new RolloutShares({ ...world.leader, caches } as never);
+  await choose({ ...world, shares }, 20);
+  t.ok(reads <= 300, `${reads} reads`);
 });
 
 t.test('running pods and pods that wait for the scheduler count', async (t) => {
