@@ -5,7 +5,7 @@
  */
 import * as v from 'valibot';
 import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
-import { isArchitecture, isArchitectureKey } from '../../names/architecture.ts';
+import { isArchitecture, isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
 import { isRecord, own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue } from '../../names/labels.ts';
@@ -36,7 +36,8 @@ const maxItems = 256;
 /** A hostile record could have 20,000 issues, which take 200 ms to collect. */
 const firstIssue = { abortEarly: true };
 
-const listOf = <const S extends v.GenericSchema>(item: S) => v.pipe(v.array(item), v.maxLength(maxItems));
+const listOf = <const S extends v.GenericSchema>(item: S, most = maxItems) =>
+  v.pipe(v.array(item), v.maxLength(most));
 const architecture = v.pipe(v.string(), v.check(isArchitecture));
 const expressions = listOf(v.strictTuple([v.string(), listOf(v.string())]));
 const field = v.exactOptional(v.string());
@@ -50,7 +51,8 @@ const toleration = v.object({
 
 const weighted = v.strictTuple([architecture, v.pipe(v.number(), v.integer())]);
 const added = v.object({
-  terms: v.optional(listOf(expressions), []),
+  // One list for each architecture at most. Each of the pod's terms is compared with each list.
+  terms: v.optional(listOf(expressions, maxArchitectures), []),
   match: v.optional(expressions, []),
   excludedNodes: v.optional(listOf(v.string()), []),
   lookalikes: v.optional(listOf(v.string()), []),

@@ -50,6 +50,7 @@ const unreadable: readonly (readonly [name: string, text: string])[] = [
   ['a toleration with seconds as text', record({ tolerations: [{ key: 'arch', tolerationSeconds: '1' }] })],
   ['a pin that is not an architecture', record({ pinned: 'a b' })],
   ['longer lists than any real record', record({ excludedNodes: Array(257).fill('n') })],
+  ['more terms than architectures', record({ terms: Array.from({ length: 17 }, () => []) })],
   ['larger than any real record', record({}, { padding: 'x'.repeat(40_000) })],
 ];
 
