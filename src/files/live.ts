@@ -7,6 +7,7 @@
  * files by renaming; both end a watch on the file itself. So directories are watched, and the kind of event is
  * ignored. Some changes have no event: network file systems, links to other directories, directories that return.
  */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { watch, type FSWatcher } from 'chokidar';
 import type { Log } from '../telemetry/log.ts';
@@ -52,6 +53,8 @@ export class LiveContent<T> {
   readonly #options: LiveContentOptions<T>;
   readonly #watcher: FSWatcher;
   #watched: ReadonlySet<string> = new Set();
+  /** Directories that were found by the last reading. */
+  #found: readonly string[] = [];
   readonly #poll: NodeJS.Timeout;
   #debounce: NodeJS.Timeout | undefined;
   #readAt = -Infinity;
@@ -115,7 +118,9 @@ export class LiveContent<T> {
   }
 
   #watch(dirs: readonly string[]): void {
-    const wanted = new Set(dirs.map((dir) => join(this.#options.root ?? '/', dir)));
+    const { root = '/' } = this.#options;
+    // For a missing directory, chokidar would read and watch those above it. The next reading finds a new one.
+    const wanted = new Set(dirs.map((dir) => join(root, dir)).filter((dir) => existsSync(dir)));
     this.#watcher.unwatch([...this.#watched].filter((dir) => !wanted.has(dir)));
     this.#watcher.add([...wanted].filter((dir) => !this.#watched.has(dir)));
     this.#watched = wanted;
@@ -139,7 +144,7 @@ export class LiveContent<T> {
   async #read(): Promise<void> {
     this.#next = undefined;
     if (this.#closed) return;
-    const { read, onRead, onProblem } = this.#options;
+    const { read, dirs, onRead, onProblem } = this.#options;
     try {
       const value = await read().finally(() => (this.#readAt = performance.now()));
       this.#take(value);
@@ -148,15 +153,17 @@ export class LiveContent<T> {
       this.#problem = error instanceof Error ? error : new Error(String(error));
       onRead?.(undefined);
       if (this.#problem.message !== before) onProblem?.(this.#problem);
+    } finally {
+      if (!this.#closed) this.#watch([...dirs, ...this.#found]);
     }
   }
 
   #take(value: T): void {
-    const { fingerprint: fingerprintOf, dirs, dirsOf, onRead, onChange } = this.#options;
+    const { fingerprint: fingerprintOf, dirsOf, onRead, onChange } = this.#options;
     const fingerprint = fingerprintOf(value);
     this.#problem = undefined;
     onRead?.(value);
-    if (dirsOf && !this.#closed) this.#watch([...dirs, ...dirsOf(value)]);
+    this.#found = dirsOf?.(value) ?? [];
     if (this.#closed || fingerprint === this.#good?.fingerprint) return;
     this.#good = { value, fingerprint };
     if (this.#started) onChange?.(value);
