@@ -90,21 +90,6 @@ t.test('directories that were found by reading are watched too', async (t) => {
   }
 });
 
-t.test('a directory that returns is watched again after the next reading', async (t) => {
-  const parent = t.testdir({ dir: { file: '3:one' } });
-  const dir = join(parent, 'dir');
-  const { content } = await live(t, join(dir, 'file'));
-  rmSync(dir, { recursive: true });
-  await content.refresh();
-  mkdirSync(dir);
-  writeFileSync(join(dir, 'file'), '3:two');
-  await content.refresh();
-  for (const text of ['three', 'four']) {
-    writeFileSync(join(dir, 'file'), `${text.length}:${text}`);
-    await until(() => content.current() === text, text);
-  }
-});
-
 t.test('a half-written file keeps the last good value, and is reported once', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
   const { content, reports } = await live(t, path, manualRefresh);
