@@ -80,8 +80,9 @@ export const rules: readonly Rule[] = [
       const policy = files['/etc/containers/policy.json'] ?? '';
       if (policy.includes('signedBy')) return crio.outcome === 'rejected';
       if (!policy.includes('"reject"')) return false;
-      // Another candidate of a short name may be allowed.
-      if (agent.visits.length > 0) return domain === '' && agent.outcome === crio.outcome;
+      // Another candidate of a short name may be allowed, and one that fails for CRI-O may be rejected.
+      const outcomes = agent.outcome === 'rejected' ? ['rejected', 'failed'] : [agent.outcome];
+      if (agent.visits.length > 0) return domain === '' && outcomes.includes(crio.outcome);
       return crio.outcome !== 'found';
     },
   },
