@@ -1,14 +1,17 @@
 /**
- * registries.conf: search registries and aliases for short names, and per prefix of a repository the location
- * and the mirrors (go.podman.io/image pkg/sysregistriesv2/system_registries_v2.go, shortnames.go;
- * containers-registries.conf(5)).
+ * registries.conf, the main file and its drop-ins: search registries and aliases for short names, and per prefix of
+ * a repository the location and the mirrors (go.podman.io/image pkg/sysregistriesv2/system_registries_v2.go,
+ * shortnames.go; containers-registries.conf(5)).
  */
+import { join } from 'node:path';
 import {
   InvalidReference,
   parseStrictReference,
   parseNormalized,
 } from '../../src/images/references/reference.ts';
-import { fieldsOf, invalid, type ConfigFileError, isText, parseTable } from '../toml.ts';
+import { orBroken, type NodeFiles } from '../node-files.ts';
+import { ConfigFileError, fieldsOf, inFile, invalid, isText, parseTable } from '../toml.ts';
+import type { CrioConf } from './crio-conf.ts';
 
 const mirrorUses = ['all', 'digest-only', 'tag-only'] as const;
 
@@ -62,6 +65,64 @@ export const noRegistries: RegistriesConf = {
   credentialHelpers: undefined,
   files: [],
 };
+
+/** Files with some 140 aliases have 10 KiB. */
+const maxFileBytes = 1_048_576;
+/** Distributions install two or three drop-ins. */
+const maxEntries = 200;
+/** podman writes aliases here that it has asked a person for. */
+const aliasFile = '/var/cache/containers/short-name-aliases.conf';
+
+/**
+ * The main file, then its drop-ins (`tryUpdatingCache`, `updateWithConfigurationFrom`).
+ * @throws ConfigFileError if CRI-O would not start, or not take over the change
+ */
+export async function loadRegistries(
+  { home, registriesConf, registriesConfDir }: CrioConf,
+  files: NodeFiles,
+): Promise<RegistriesConf> {
+  const systemDir = '/etc/containers';
+  const ownDir = join(home, '.config/containers');
+  const own = join(ownDir, 'registries.conf');
+  const hasOwn = registriesConf === '' && (await orBroken(own, () => files.stat(own)));
+  const main = registriesConf || join(hasOwn ? ownDir : systemDir, 'registries.conf');
+  const usual = hasOwn ? [ownDir] : [systemDir, ownDir];
+  const dirs =
+    registriesConfDir === '' ? usual.map((dir) => join(dir, 'registries.conf.d')) : [registriesConfDir];
+  const paths = [main];
+  for (const dir of dirs) {
+    const names = await files.names(dir, maxEntries);
+    paths.push(...names.filter((name) => name.endsWith('.conf')).map((name) => join(dir, name)));
+  }
+  const found: RegistriesConf[] = [];
+  for (const path of paths) {
+    const mainSkips = registriesConf === '' ? (['missing'] as const) : [];
+    const skipped = path === main ? mainSkips : (['missing', 'not-a-file'] as const);
+    const text = await files.text(path, maxFileBytes, ...skipped);
+    if (text !== undefined)
+      found.push(await inFile(path, () => parseRegistriesConf(text, path, path !== main)));
+  }
+  // CRI-O reads this file for each short name.
+  const aliases = await orBroken(aliasFile, async () => {
+    const text = (await files.text(aliasFile, maxFileBytes, 'missing')) ?? '';
+    return aliasesIn(fieldsOf(parseTable(text), ''), aliasFile);
+  });
+  const noted = aliases instanceof ConfigFileError ? { brokenAliases: aliases } : { aliases };
+  return [...found, { ...noRegistries, ...noted }].reduce(merge, noRegistries);
+}
+
+/** A later file over an earlier one: entries as a whole by prefix, lists if they are mentioned. */
+function merge(into: RegistriesConf, from: RegistriesConf): RegistriesConf {
+  const registries = new Map([...into.registries, ...from.registries].map((each) => [each.prefix, each]));
+  return {
+    registries: [...registries.values()].sort((a, b) => (a.prefix < b.prefix ? -1 : 1)),
+    search: from.search ?? into.search,
+    aliases: new Map([...into.aliases, ...from.aliases]),
+    brokenAliases: from.brokenAliases ?? into.brokenAliases,
+    credentialHelpers: from.credentialHelpers ?? into.credentialHelpers,
+    files: [...into.files, ...from.files],
+  };
+}
 
 /** Registries have a few mirrors. */
 const maxListed = 100;
@@ -178,7 +239,7 @@ function searchRegistry(text: string): string {
 }
 
 /** By short name. @throws InvalidConfig: one wrong alias spoils the file */
-export function aliasesIn(fields: Fields, file: string): ReadonlyMap<string, Alias> {
+function aliasesIn(fields: Fields, file: string): ReadonlyMap<string, Alias> {
   const aliases = Object.entries(fields.table('aliases') ?? {});
   return new Map(
     aliases.map(([name, value]) => {

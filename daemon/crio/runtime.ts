@@ -16,7 +16,7 @@ import { CredentialHelpers, loadAuthFiles } from './auth-files.ts';
 import { loadCertificates, type HostCertificates } from './certs-d.ts';
 import { defaultCrioConf, loadCrioConf, type ShortNameMode } from './crio-conf.ts';
 import { endpointsOf, type CrioNode, type PullFiles } from './endpoints.ts';
-import { loadRegistries } from './load-registries.ts';
+import { loadRegistries } from './registries-conf.ts';
 import { loadPolicyFile } from './policy.ts';
 import { noRegistries } from './registries-conf.ts';
 

@@ -12,7 +12,7 @@ import { certificateRoots, loadCertificates } from '../../daemon/crio/certs-d.ts
 import { defaultCrioConf, loadCrioConf, type CrioConf } from '../../daemon/crio/crio-conf.ts';
 import { parsePolicy, rejectingRule } from '../../daemon/crio/policy.ts';
 import { pullSources } from '../../daemon/crio/pull-sources.ts';
-import { loadRegistries } from '../../daemon/crio/load-registries.ts';
+import { loadRegistries } from '../../daemon/crio/registries-conf.ts';
 import { NodeFiles } from '../../daemon/node-files.ts';
 import { ConfigFileError, fieldsOf, InvalidConfig, parseTable } from '../../daemon/toml.ts';
 import { DockerConfigError } from '../../src/credentials/docker/docker-config.ts';

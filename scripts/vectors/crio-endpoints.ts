@@ -15,7 +15,7 @@ import {
   type RegistriesConf,
   type RegistryEntry,
 } from '../../daemon/crio/registries-conf.ts';
-import { loadRegistries } from '../../daemon/crio/load-registries.ts';
+import { loadRegistries } from '../../daemon/crio/registries-conf.ts';
 import { createCrio } from '../../daemon/crio/runtime.ts';
 import { NodeFiles } from '../../daemon/node-files.ts';
 import { ConfigFileError, InvalidConfig } from '../../daemon/toml.ts';

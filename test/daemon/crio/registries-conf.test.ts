@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { defaultCrioConf, type CrioConf } from '../../../daemon/crio/crio-conf.ts';
-import { loadRegistries } from '../../../daemon/crio/load-registries.ts';
+import { loadRegistries } from '../../../daemon/crio/registries-conf.ts';
 import { parseRegistriesConf } from '../../../daemon/crio/registries-conf.ts';
 import { NodeFiles } from '../../../daemon/node-files.ts';
 import { writeFiles } from '../../support/write-files.ts';
