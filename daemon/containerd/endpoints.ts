@@ -4,7 +4,7 @@
  *
  *   config.toml and its imports (`config.ts`) → registry settings (`registry.ts`) → `config_path`
  *   → the namespace's directory (`host-directory.ts`) → hosts.toml (`hosts-file.ts`) or certificate files
- *   → hosts with defaults, or the deprecated mirrors (`effective-hosts.ts`) → endpoints (`endpoint.ts`)
+ *   → hosts with defaults, or the deprecated mirrors, and their endpoints (`endpoint.ts`)
  *
  * Versions of containerd differ in all of it (`rules.ts`).
  * docs/internals/deviations.md lists the intended differences from containerd.
@@ -19,8 +19,7 @@ import { orBroken, type NodeFiles } from '../node-files.ts';
 import { Runtime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
 import { containerdProgram, defaultConfigPathCandidates, rulesFor } from './config/rules.ts';
-import { endpointsOf, type EndpointContext } from './endpoint.ts';
-import { effectiveHosts, mirrorHosts } from './hosts/effective-hosts.ts';
+import { endpointsOf, type EndpointContext, effectiveHosts, mirrorHosts } from './endpoint.ts';
 import {
   defaultDirectory,
   findHostDirectory,

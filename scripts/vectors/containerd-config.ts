@@ -18,7 +18,7 @@ import {
   mergeConfig,
   resolveImports,
 } from '../../daemon/containerd/config/config.ts';
-import { mirrorEndpoints, defaultScheme } from '../../daemon/containerd/hosts/effective-hosts.ts';
+import { mirrorEndpoints, defaultScheme } from '../../daemon/containerd/endpoint.ts';
 import { NodeFiles } from '../../daemon/node-files.ts';
 import { rulesFor, type ContainerdRules } from '../../daemon/containerd/config/rules.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';

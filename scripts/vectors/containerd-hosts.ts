@@ -2,8 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigFileError, InvalidConfig } from '../../daemon/toml.ts';
-import { baseOf, wantsNamespace } from '../../daemon/containerd/endpoint.ts';
-import { effectiveHosts } from '../../daemon/containerd/hosts/effective-hosts.ts';
+import { baseOf, wantsNamespace, effectiveHosts } from '../../daemon/containerd/endpoint.ts';
 import {
   findHostDirectory,
   loadHostDirectories,

@@ -1,5 +1,5 @@
 /** `docker.MatchLocalhost` (containerd `core/remotes/docker/registry.go`): hosts with plain HTTP. */
-import { isLocalhost } from '../../../daemon/containerd/hosts/effective-hosts.ts';
+import { isLocalhost } from '../../../daemon/containerd/endpoint.ts';
 import { splitHostPort } from '../../../src/names/host-port.ts';
 
 /** A port that is announced but missing is an error upstream. */

@@ -1,7 +1,7 @@
 /** Parsers of the node's files and its plugins' output. */
 import { InvalidConfig, fieldsOf, tomlText } from '../../../daemon/toml.ts';
 import { imagesTable, migrateConfigFile, parseConfigFile } from '../../../daemon/containerd/config/config.ts';
-import { effectiveHosts, mirrorHosts } from '../../../daemon/containerd/hosts/effective-hosts.ts';
+import { effectiveHosts, mirrorHosts } from '../../../daemon/containerd/endpoint.ts';
 import { parseHostsFile } from '../../../daemon/containerd/hosts/hosts-file.ts';
 import {
   effectiveConfigPath,

@@ -6,7 +6,7 @@ import {
   validateRegistry,
   parseAuth,
 } from '../../../../daemon/containerd/config/registry.ts';
-import { mirrorEndpoints, mirrorHosts } from '../../../../daemon/containerd/hosts/effective-hosts.ts';
+import { mirrorEndpoints, mirrorHosts } from '../../../../daemon/containerd/endpoint.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { parseTable } from '../../../../daemon/toml.ts';
 import { reveal, secret } from '../../../../src/telemetry/secret.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { isLocalhost } from '../../../../daemon/containerd/hosts/effective-hosts.ts';
+import { isLocalhost } from '../../../../daemon/containerd/endpoint.ts';
 import { splitHostPort } from '../../../../src/names/host-port.ts';
 
 t.test('localhost and loopback addresses are local', async (t) => {
