@@ -11,7 +11,7 @@ import type { NodeReport } from '../src/nodes/node-report.ts';
 import type { Endpoint, EndpointSource, PullTarget } from '../src/registry/endpoints/endpoint.ts';
 import type { Metrics } from '../src/telemetry/metrics.ts';
 import { NodeFiles } from './node-files.ts';
-import { createVersionFinder, type VersionedProgram, type VersionFinder } from './program-version.ts';
+import { createVersionFinder, type VersionedProgram, type VersionFinder } from './node-programs.ts';
 import { ConfigFileError } from './toml.ts';
 
 export interface RuntimeOptions extends Omit<WatchOptions, 'root'> {

@@ -1,5 +1,5 @@
 /** A person's docker credential helpers (`docker-credential-NAME get`), each run once for each registry. */
-import { askHelper } from '../../daemon/docker-helper.ts';
+import { askHelper } from '../../daemon/node-programs.ts';
 import type { RunLimits } from '../../daemon/kubelet/run/run.ts';
 import { ConfigFileError } from '../../daemon/toml.ts';
 import { ifError } from '../../src/async/if-error.ts';

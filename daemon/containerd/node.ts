@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
-import type { VersionFinder } from '../program-version.ts';
+import type { VersionFinder } from '../node-programs.ts';
 import { ConfigFileError, fieldsOf, inFile, InvalidConfig } from '../toml.ts';
 import { imagesTable, isCriDisabled, loadConfig } from './config/config.ts';
 import { programsFor, rulesFor, type ContainerdRules } from './config/rules.ts';

@@ -22,7 +22,7 @@ import {
 import { credentialId } from '../../src/credentials/identity.ts';
 import { statPath } from '../../src/files/read.ts';
 import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
-import { askHelper } from '../docker-helper.ts';
+import { askHelper } from '../node-programs.ts';
 import { checkBinary } from '../kubelet/run/binary.ts';
 import { PluginError } from '../kubelet/run/plugin-error.ts';
 import { hostCommand } from '../kubelet/run/run.ts';

@@ -9,16 +9,15 @@ import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { plainJson } from '../../src/telemetry/secret.ts';
 import { orBroken } from '../node-files.ts';
-import type { FoundVersion, VersionedProgram } from '../program-version.ts';
+import type { FoundVersion, VersionedProgram } from '../node-programs.ts';
 import { Runtime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError } from '../toml.ts';
 import { CredentialHelpers, loadAuthFiles } from './auth-files.ts';
 import { loadCertificates, type HostCertificates } from './certs-d.ts';
 import { defaultCrioConf, loadCrioConf, type ShortNameMode } from './crio-conf.ts';
 import { endpointsOf, type CrioNode, type PullFiles } from './endpoints.ts';
-import { loadRegistries } from './registries-conf.ts';
+import { loadRegistries, noRegistries } from './registries-conf.ts';
 import { loadPolicyFile } from './policy.ts';
-import { noRegistries } from './registries-conf.ts';
 
 const program: VersionedProgram = {
   versionIn: (output) => /^crio version (\d+\.\d+\S*)/m.exec(output)?.[1],

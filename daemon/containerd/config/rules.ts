@@ -2,7 +2,7 @@
  * Which version of containerd a node has, by its configuration and its program, and what differs between
  * versions (from the sources of 1.6.20, 1.7.24, 2.0.5, 2.1.4 and 2.4.2).
  */
-import type { VersionedProgram } from '../../program-version.ts';
+import type { VersionedProgram } from '../../node-programs.ts';
 
 export type ContainerdRules = Readonly<ReturnType<typeof rulesFor>>;
 

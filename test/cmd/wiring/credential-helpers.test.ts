@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { openCredentialHelpers } from '../../../cmd/wiring/credential-helpers.ts';
-import { helperLimits } from '../../../daemon/docker-helper.ts';
+import { helperLimits } from '../../../daemon/node-programs.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { createIssuer } from '../../support/registry/tokens.ts';

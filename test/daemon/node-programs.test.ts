@@ -2,7 +2,7 @@ import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { containerdProgram } from '../../daemon/containerd/config/rules.ts';
-import { createVersionFinder } from '../../daemon/program-version.ts';
+import { createVersionFinder } from '../../daemon/node-programs.ts';
 import { like } from '../support/like.ts';
 
 /** Programs in a directory. The node's root is `/`, so the tests need no chroot. */
