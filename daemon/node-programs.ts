@@ -54,7 +54,12 @@ export async function askHelper(
 }
 
 /** The command only prints some lines, but reading the program from a busy disk may take seconds. */
-const versionLimits: RunLimits = { timeoutMs: 10_000, maxStdoutBytes: 4096, maxStderrBytes: 4096, drainMs: 500 };
+const versionLimits: RunLimits = {
+  timeoutMs: 10_000,
+  maxStdoutBytes: 4096,
+  maxStderrBytes: 4096,
+  drainMs: 500,
+};
 
 export interface VersionedProgram {
   readonly versionIn: (output: string) => string | undefined;
