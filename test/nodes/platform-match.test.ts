@@ -1,5 +1,4 @@
 import t from 'tap';
-import { onlyOs, sortPlatforms } from '../../scripts/vectors/upstream/platform-order.ts';
 import {
   only,
   onlyStrict,
@@ -63,47 +62,17 @@ t.test('platforms match as in containerd', async (t) => {
       'linux/arm64/v8 linux/aarch64',
       'linux/arm64/v9 linux/arm/v7',
     ],
-    ['os', onlyOs(parsePlatform('linux/amd64')), 'linux/arm64 linux/386', 'windows/amd64'],
     [
       'Windows 2022',
       only(parsePlatform('windows(10.0.20348)/amd64')),
       'windows/amd64 windows(10.0.20348.1)/amd64',
       'windows(10.0.17763)/amd64 windows(10.0.26100)/amd64 windows(odd)/amd64',
     ],
-    [
-      'of Windows',
-      onlyOs(parsePlatform('windows(10.0.17763)/amd64')),
-      'windows(10.0.17763)/arm64',
-      'windows(10.0.20348)/amd64',
-    ],
     ['versions of others', onlyStrict(parsePlatform('linux(1)/amd64')), 'linux(2)/amd64', ''],
   ];
   for (const [name, matcher, yes, no] of cases) {
     for (const one of parse(yes)) t.ok(matcher.matches(one), `${name}: ${formatFullPlatform(one)}`);
     for (const one of parse(no)) t.notOk(matcher.matches(one), `${name}: ${formatFullPlatform(one)}`);
-  }
-});
-
-t.test('matching platforms are ordered as in containerd', async (t) => {
-  const cases: [matcher: PlatformMatcher, given: string, sorted: string][] = [
-    [
-      only(parsePlatform('linux/arm64')),
-      'linux/arm/v6 linux/amd64 linux/arm/v7 linux/arm64',
-      'linux/arm64 linux/arm/v7 linux/arm/v6 linux/amd64',
-    ],
-    [
-      onlyStrict(parsePlatform('linux/arm64')),
-      'linux/386 linux/arm/v7 linux/arm64',
-      'linux/arm64 linux/386 linux/arm/v7',
-    ],
-    [
-      onlyOs(parsePlatform('linux/arm64')),
-      'windows/arm64 linux/amd64 linux/arm64',
-      'linux/arm64 linux/amd64 windows/arm64',
-    ],
-  ];
-  for (const [matcher, given, sorted] of cases) {
-    t.equal(sortPlatforms(parse(given), matcher).map(formatFullPlatform).join(' '), sorted);
   }
 });
 
@@ -122,35 +91,24 @@ t.test('a Windows host runs containers of compatible versions', async (t) => {
   const cases: [host: string, container: string, runs: boolean][] = [
     ['10.0.17763', '10.0.17763.5329', true],
     ['10.0.17763', '10.0.20348.1', false],
-    ['10.0.20348', '10.0.17763.1', false],
     ['10.0.20348', '10.0.20348.1', true],
     ['10.0.20348', '10.0.25398.1', false],
-    ['10.0.25398', '10.0.20348.1', true],
-    ['10.0.26100', '10.0.20348.1', true],
-    ['10.0.26100', '10.0.26100.1', true],
     ['10.0.26200', '10.0.17763.1', false],
     ['10.1.20348', '10.0.20348', false],
     ['10.0.20348', '', true],
     ['', '10.0.17763', true],
     ['10.0.20348', 'odd', false],
     ['odd', '10.0.17763', true],
-    ['10.0', '10.0.17763', true],
     ['0.0.0', '10.0.17763', true],
     ['10.0.70000', '10.0.17763', true],
     ['300.0.1', '10.0.17763', true],
-    ['10.0.17763', '', true],
     ['255.255.17763', '255.255.17764', false],
     ['10.0.65535', '10.1.1', false],
-    ['10.0.17763', '10.0.18362', false],
     ['10.0.17763', '11.0.17763', false],
     ['10.0.17763', '10.1.17763', false],
-    ['10.0.17763', 'odd', false],
     ['10.0.20348', '10.0.20347', false],
-    ['10.0.22621', '10.0.20348', true],
     ['10.0.22621', '10.0.22622', false],
     ['10.0.26100', '10.0.20348', true],
-    ['10.0.26101', '10.0.20348', true],
-    ['10.0.26101', '10.0.26100', true],
   ];
   for (const [host, container, runs] of cases)
     t.equal(windowsVersionMatches(host, container), runs, `${container} on ${host}`);

@@ -42,10 +42,6 @@ t.test('credentials of both kinds are sorted by key, then by the order of the po
   ]);
 });
 
-t.test('equal credentials of two secrets are both kept', async (t) => {
-  t.equal((await found([json('one', { 'gcr.io': entry }), json('two', { 'gcr.io': entry })])).length, 2);
-});
-
 const ignored: [string, Secret][] = [
   ['another type', pullSecret('x', 'basic-auth', { '.dockerconfigjson': '{"auths":{"gcr.io":{}}}' })],
   ['no type', { data: { '.dockercfg': btoa('{"gcr.io":{}}') } }],

@@ -1,3 +1,4 @@
+/** Sources in files: the docker config of the node, and what is told of every source. */
 import t, { type Test } from 'tap';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,8 +10,11 @@ import {
 } from '../../../src/credentials/docker/docker-config-file.ts';
 import { manualRefresh } from '../../support/manual-refresh.ts';
 import { until } from '../../support/until.ts';
-import { captureLog } from '../../support/captured.ts';
+import { captureLog, seriesOf } from '../../support/captured.ts';
 import { like } from '../../support/like.ts';
+import type { LiveCredentialSource } from '../../../src/credentials/sources/file-source.ts';
+import { createRegistryTomlSource } from '../../../src/credentials/sources/registry-toml.ts';
+import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
 
 const config = (username: string) =>
   JSON.stringify({ auths: { 'gcr.io': { username, password: 'hunter22' } } });
@@ -129,4 +133,73 @@ t.test('the user’s directory is the one that docker uses', async (t) => {
   t.strictSame(dockerLoginCandidates({ DOCKER_CONFIG: '/etc/login' }, '/home/me'), [
     '/etc/login/config.json',
   ]);
+});
+
+const good = 'user = "me"\nsecret = "hunter22"\n';
+
+/** `state what` by file name, and the differences from the node. */
+async function describedParts(t: Test, source: LiveCredentialSource, dir: string) {
+  t.teardown(() => source.close());
+  const parts = await source.describe();
+  t.notMatch(JSON.stringify(parts), /hunter22|aHVudGVy/, 'no secret');
+  return parts.map(({ where, state, what, differs = [] }) =>
+    [where.replace(dir, ''), state, what.replaceAll(dir, ''), ...differs].join(' | '),
+  );
+}
+
+t.test('each registry TOML file is described', async (t) => {
+  const dir = t.testdir({
+    'a.example.toml': good,
+    'b.example_5000_.toml': good,
+    'c.toml': 'user = "hunter22',
+  });
+  const source = await createRegistryTomlSource({ dir, ...manualRefresh });
+  const node =
+    'the kubelet does not have these credentials: the node pulls such an image only with a pull secret or with credentials of its own';
+  t.strictSame(await describedParts(t, source, dir), [
+    ` | used | files: 3 | ${node}`,
+    '/a.example.toml | used | a credential for a.example',
+    '/b.example_5000_.toml | used | a credential for b.example:5000',
+    '/c.toml | left-out | is not valid TOML (line 1)',
+  ]);
+});
+
+t.test('an empty and a missing directory are described', async (t) => {
+  const dir = t.testdir({ 'readme.txt': '' });
+  const empty = await createRegistryTomlSource({ dir, ...manualRefresh });
+  t.strictSame(await describedParts(t, empty, dir), [' | unused | holds no file <registry>.toml']);
+  const missing = await createRegistryTomlSource({ dir: join(dir, 'creds'), ...manualRefresh });
+  t.strictSame(await describedParts(t, missing, dir), ['/creds | left-out | there is no such directory']);
+});
+
+t.test('the docker config in use is described, and those before and after it', async (t) => {
+  const auths = { auths: { 'a.example': { auth: Buffer.from('me:hunter22').toString('base64') }, ':x': {} } };
+  const dir = t.testdir({ b: { 'config.json': '{' }, c: { 'config.json': JSON.stringify(auths) } });
+  const candidates = ['a', 'b', 'c', 'd'].map((name) => join(dir, name, 'config.json'));
+  const source = await createDockerConfigSource({ candidates, ...manualRefresh });
+  t.strictSame(await describedParts(t, source, dir), [
+    '/a/config.json | absent | there is no such file',
+    '/b/config.json | left-out | is not valid JSON',
+    '/c/config.json | used | in use: the first readable candidate; entries: 1 | the kubelet caches the file for 5 minutes; here a change counts at once',
+    '/c/config.json | left-out | entries skipped because their keys are not registries: 1',
+    '/d/config.json | unused | not read, because an earlier candidate is in use',
+  ]);
+});
+
+const isBroken = (metrics: Metrics, source: string) =>
+  seriesOf(metrics, `archwright_source_broken{source="${source}"}`);
+
+t.test('the gauge shows whether the current content can be used', async (t) => {
+  const dir = t.testdir({ 'a.example.toml': good });
+  const metrics = createMetrics();
+  const source = await createRegistryTomlSource({ dir, metrics, ...manualRefresh });
+  t.teardown(() => source.close());
+  t.equal(await isBroken(metrics, 'registry-toml'), 0);
+  writeFileSync(join(dir, 'a.example.toml'), 'user = ');
+  await source.refresh();
+  t.equal(await isBroken(metrics, 'registry-toml'), 1);
+  rmSync(join(dir, 'a.example.toml'));
+  await source.refresh();
+  t.equal(await isBroken(metrics, 'registry-toml'), 0, 'a removed source is not broken');
+  t.equal(await isBroken(metrics, 'docker-config'), 0, 'the other series exist from the start');
 });

@@ -3,9 +3,17 @@ import { array, assert, asyncProperty, constantFrom, record, string, uniqueArray
 import t from 'tap';
 import { auths as schema, toAuths } from '../../src/credentials/auths.ts';
 import { readShape } from '../../src/http/json.ts';
-import type { MatchedCredential } from '../../src/credentials/credential.ts';
+import {
+  type MatchedCredential,
+  type CredentialSourceName,
+  type HeldCredential,
+  isObjectName,
+  serviceAccountOf,
+} from '../../src/credentials/credential.ts';
 import { createKeyring } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
+import { execFileSync } from 'node:child_process';
+import { contentId, contentOf, textFingerprint, credentialId } from '../../src/credentials/identity.ts';
 
 const parseAuths = (value: unknown) =>
   readShape(schema, value, (where, problem) => new Error(`${where} ${problem}`));
@@ -117,4 +125,92 @@ t.test('the agent finds the same credentials as the webhook, in the same order',
     }),
     { numRuns: 300 },
   );
+});
+
+function held(key: string, username: string, password: string, origin = 'here'): HeldCredential {
+  return { key, credential: { username, password: secret(password) }, origin };
+}
+
+const base = [held('gcr.io', 'user', 'password')];
+const others: [string, HeldCredential[]][] = [
+  ['another key', [held('quay.io', 'user', 'password')]],
+  ['another user', [held('gcr.io', 'user2', 'password')]],
+  ['another password', [held('gcr.io', 'user', 'password2')]],
+  ['a shifted border', [held('gcr.io', 'userp', 'assword')]],
+  ['one more', [...base, ...base]],
+  ['nothing', []],
+];
+
+t.test('identities are equal only for equal credentials, and reveal no secret', async (t) => {
+  const [{ credential }] = [held('a', 'user', 'password')];
+  t.equal(credentialId(credential), credentialId(held('b', 'user', 'password', 'there').credential));
+  t.not(credentialId(credential), credentialId(held('a', 'user', 'password2').credential));
+  t.not(credentialId(credential), credentialId(held('a', 'userp', 'assword').credential));
+  t.notMatch(credentialId(credential), /user|password/);
+});
+
+t.test('identity and fingerprint do not depend on the location of the file', async (t) => {
+  const print = (of: readonly HeldCredential[], source: CredentialSourceName = 'docker-config') =>
+    textFingerprint(source, contentOf(of));
+  const elsewhere = [held('gcr.io', 'user', 'password', 'elsewhere')];
+  t.equal(contentId(base), contentId(elsewhere));
+  t.equal(await print(base), await print(elsewhere));
+  for (const [name, other] of others) {
+    t.not(contentId(base), contentId(other), name);
+    t.not(await print(base), await print(other), name);
+  }
+  for (const each of [base, []]) t.not(await print(each), await print(each, 'registry-toml'), 'kind');
+});
+
+t.test('fingerprints depend on the order of credentials', async (t) => {
+  const two = [held('gcr.io', 'a', 'password'), held('gcr.io', 'b', 'password')];
+  t.not(contentId(two), contentId(two.toReversed()));
+});
+
+t.test('another process has the same fingerprints and other identities', async (t) => {
+  const module = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).href);
+  const program = `
+    import { contentId, contentOf, textFingerprint } from ${module('credentials/identity.ts')};
+    import { secret } from ${module('telemetry/secret.ts')};
+    const held = [{ key: 'gcr.io', credential: { username: 'user', password: secret('password') }, origin: '' }];
+    console.log(contentId(held), await textFingerprint('docker-config', contentOf(held)));`;
+  const out = execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+  const [id, fingerprint] = out.trim().split(' ');
+  t.not(id, contentId(base));
+  t.equal(fingerprint, await textFingerprint('docker-config', contentOf(base)));
+});
+
+t.test('only valid names of service accounts are accepted', async (t) => {
+  const long = 'a'.repeat(64);
+  const cases: [namespace: string, name: string, isOne: boolean][] = [
+    ['default', 'default', true],
+    ['a', '0', true],
+    ['team-1', 'build.er-2', true],
+    ['a'.repeat(63), 'a'.repeat(253), true],
+    [long, 'a', false],
+    ['a', 'a'.repeat(254), false],
+    ['', 'a', false],
+    ['a', '', false],
+    ['a.b', 'c', false],
+    ['a', 'b,c', false],
+    ['a', 'b\n', false],
+    ['a\n', 'b', false],
+    ['a', 'B', false],
+    ['-a', 'b', false],
+    ['a-', 'b', false],
+    ['a', '.b', false],
+    ['a', 'b..c', false],
+    ['a', '../b', false],
+  ];
+  for (const [namespace, name, isOne] of cases) {
+    t.equal(isObjectName({ namespace, name }), isOne, JSON.stringify([namespace, name]));
+  }
+});
+
+t.test('the account of a pod is the named one, else default', async (t) => {
+  t.strictSame(serviceAccountOf('team', 'builder'), { namespace: 'team', name: 'builder' });
+  for (const none of [undefined, '']) {
+    t.strictSame(serviceAccountOf('team', none), { namespace: 'team', name: 'default' });
+  }
+  t.equal(serviceAccountOf('team', 'no such/account'), undefined);
 });
