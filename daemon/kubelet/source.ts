@@ -51,13 +51,11 @@ import { Provider } from './provider/provider.ts';
 import type { ServiceAccountTokens } from './provider/service-account.ts';
 import { kubeletProgram, pluginEnvironment } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
-import type { RunLimits } from './run/run.ts';
 
 export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'root'>, SetupOptions {
   /** Variables for all plugins, in addition to those of the kubelet. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly metrics?: Metrics | undefined;
-  readonly limits?: RunLimits | undefined;
   /** For plugins with `tokenAttributes`, which are left out without it. */
   readonly tokens?: ServiceAccountTokens | undefined;
   readonly onClose?: (() => void) | undefined;
@@ -162,7 +160,7 @@ class CredentialProviderSource extends LiveSource<Found> {
   /** Unchanged providers stay, with their caches. */
   #providerOf(plugin: Plugin): Provider {
     const { config, leftOut } = plugin;
-    const { hostRoot, binDir, environment, limits, tokens, log } = this.#options;
+    const { hostRoot, binDir, environment, tokens, log } = this.#options;
     const same = this.found.providers.find(
       (before) => isDeepStrictEqual(before.config, config) && isDeepStrictEqual(before.leftOut, leftOut),
     );
@@ -174,9 +172,7 @@ class CredentialProviderSource extends LiveSource<Found> {
       binDir,
       places: this.#places,
       stop: this.closing,
-      limits,
       meter: this.#meter,
-      clock: systemClock,
       environment: async () => {
         const { variables } = await kubeletProgram(hostRoot);
         return pluginEnvironment(variables, environment, config.env);

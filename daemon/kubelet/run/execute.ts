@@ -4,7 +4,7 @@
  * staging/src/k8s.io/kubelet/pkg/apis/credentialprovider/v1/types.go).
  */
 import * as v from 'valibot';
-import type { Clock } from '../../../src/async/clock.ts';
+import { systemClock } from '../../../src/async/clock.ts';
 import type { FairSemaphores } from '../../../src/async/fair-semaphore.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
 import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
@@ -27,7 +27,7 @@ import {
 import { checkBinary, type PluginPath } from './binary.ts';
 import type { Environment } from './environment.ts';
 import { PluginError, type PluginErrorCode, type PluginMeter } from './plugin-error.ts';
-import { hostCommand, runProgram, type RunLimits } from './run.ts';
+import { hostCommand, runProgram } from './run.ts';
 
 /**
  * Runs the plugin once.
@@ -45,15 +45,13 @@ export interface ExecuteOptions extends PluginPath {
   /** The variables; called before each run. */
   readonly environment: () => Promise<Environment>;
   readonly places: FairSemaphores;
-  readonly limits?: RunLimits | undefined;
   readonly meter?: PluginMeter | undefined;
-  readonly clock: Pick<Clock, 'monotonic'>;
   readonly stop: AbortSignal;
 }
 
 export function createExecute(config: ProviderConfig, options: ExecuteOptions): Execute {
   const { name: plugin, apiVersion, args } = config;
-  const { hostRoot, limits, clock, meter, places, stop } = options;
+  const { hostRoot, meter, places, stop } = options;
   return async (request, abandoned, namespace = '') => {
     const leave = await places
       .of(plugin)
@@ -67,10 +65,10 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
       // Before each run, because the program may have been replaced.
       const path = await checkBinary(plugin, options);
       const env = await options.environment();
-      startedAt = clock.monotonic();
+      startedAt = systemClock.monotonic();
       const command = hostCommand(hostRoot, path, args);
       const stdin = encodeRequest(apiVersion, request);
-      const stdout = await runProgram({ command, env, stdin, limits }, stop);
+      const stdout = await runProgram({ command, env, stdin }, stop);
       return decodeResponse(stdout.toString('utf8'), apiVersion);
     } catch (error) {
       code = error instanceof PluginError ? error.code : 'failed';
@@ -78,7 +76,7 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
       const message = `error execing credential provider plugin ${plugin} for image ${request.image}: ${error.message}`;
       throw new PluginError(code, message);
     } finally {
-      meter?.(code, startedAt === undefined ? undefined : clock.monotonic() - startedAt);
+      meter?.(code, startedAt === undefined ? undefined : systemClock.monotonic() - startedAt);
       leave();
     }
   };

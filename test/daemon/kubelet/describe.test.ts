@@ -1,10 +1,12 @@
-/** The description of plugins, with the differences from the kubelet. */
+/** What is told of plugins: their description, with the differences from the kubelet, and metrics. */
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { describeEnvironment } from '../../../daemon/kubelet/describe.ts';
-import { answering, openNode, openSource, tokenAttributes } from './support.ts';
+import { answering, openNode, openSource, tokenAttributes, writePlugin } from './support.ts';
 import { like } from '../../support/like.ts';
+import { bindPluginMetrics } from '../../../daemon/kubelet/run/plugin-error.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
 
 t.test('each plugin is described with its state', async (t) => {
   const { bin, config, source } = await openNode(
@@ -62,4 +64,45 @@ t.test('the environment of plugins is described', async (t) => {
     state: 'absent',
     differs: [/kubeletEnvironment$/],
   });
+});
+
+async function counts(metrics: ReturnType<typeof createMetrics>) {
+  const page = await metrics.render();
+  const value = (pattern: string) => Number(new RegExp(`^${pattern} (\\d+)$`, 'm').exec(page)?.[1]);
+  return {
+    ...Object.fromEntries(
+      ['ok', 'failed', 'timeout', 'refused'].map((outcome) => [
+        outcome,
+        value(`archwright_plugin_runs_total\\{outcome="${outcome}"\\}`),
+      ]),
+    ),
+    timed: value('archwright_plugin_run_duration_seconds_count'),
+    broken: value('archwright_source_broken\\{source="credential-provider"\\}'),
+  };
+}
+
+t.test('runs are counted by outcome', async (t) => {
+  const metrics = createMetrics();
+  const providers = [{ name: 'p', defaultCacheDuration: '0' }];
+  const { bin, found, source } = await openNode(t, providers, { p: answering({}) }, { metrics });
+  const plugin = join(bin, 'p');
+  t.strictSame(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0, broken: 0 });
+  await found('registry.example/a');
+  like(t, await counts(metrics), { ok: 1, timed: 1 });
+  writePlugin(plugin, 'exit 1', '/bin/sh');
+  await found('registry.example/b');
+  chmodSync(plugin, 0o777);
+  await found('registry.example/e');
+  t.strictSame(await counts(metrics), { ok: 1, failed: 1, timeout: 0, refused: 1, timed: 2, broken: 0 });
+  await source.refresh();
+  like(t, await counts(metrics), { broken: 1 }, 'noticed by the next reading');
+});
+
+t.test('each failure has its outcome, if it is one of the plugin', async (t) => {
+  const metrics = createMetrics();
+  const count = bindPluginMetrics(metrics);
+  const codes = ['missing', 'not-started', 'timeout', 'too-much-output', 'bad-response'] as const;
+  for (const code of [...codes, 'stopped', 'no-token'] as const) count(code, 5);
+  like(t, await counts(metrics), { ok: 0, failed: 3, timeout: 1, refused: 1, timed: 5 });
+  t.doesNotThrow(() => bindPluginMetrics(undefined)(undefined, 1), 'without metrics, nothing is counted');
 });

@@ -7,6 +7,7 @@ import { secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { execV1 } from '../support.ts';
 import { like } from '../../../support/like.ts';
+import { cacheKey, CredentialCache, type Auth } from '../../../../daemon/kubelet/provider/cache.ts';
 
 const config: ProviderConfig = {
   name: 'p',
@@ -186,4 +187,41 @@ t.test('the number of remembered failures is limited', async (t) => {
   for (let index = 0; index <= 1000; index += 1) await made.provide(`r.example/${index}`);
   for (const index of [1, 0]) await made.provide(`r.example/${index}`);
   t.strictSame(requested.slice(1001), ['r.example/0']);
+});
+
+const authOf = (username = 'u', password = 'p'): Auth =>
+  new Map([['k', { username, password: secret(password) }]]);
+const user = (found: Auth | undefined): string | undefined => found?.get('k')?.username;
+
+t.test('a lookup deletes all expired entries', async (t) => {
+  const clock = createFakeClock();
+  const cache = new CredentialCache(clock);
+  cache.set(cacheKey('a'), authOf(), 1000);
+  cache.set(cacheKey('b'), authOf(), 2000);
+  await clock.advance(1000);
+  t.ok(cache.get('a'));
+  await clock.advance(1);
+  t.notOk(cache.get('x'));
+  t.equal(cache.size, 1);
+});
+
+t.test('limits on number and size delete the oldest entries first', async (t) => {
+  const few = new CredentialCache(createFakeClock());
+  for (let index = 0; index < 1000; index += 1) few.set(cacheKey(`${index}`), authOf(`${index}`), 1000);
+  few.set(cacheKey('0'), authOf('again'), 1000);
+  few.set(cacheKey('1000'), authOf('1000'), 1000);
+  t.strictSame(
+    ['0', '1', '2', '1000'].map((name) => user(few.get(name))),
+    ['again', undefined, '2', '1000'],
+  );
+  const mebibyte = 'x'.repeat(1_048_576);
+  const small = new CredentialCache(createFakeClock());
+  for (const name of ['a', 'b', 'c', 'd']) small.set(cacheKey(name), authOf(name, mebibyte), 1000);
+  t.strictSame(
+    ['a', 'b', 'd'].map((name) => user(small.get(name))),
+    [undefined, 'b', 'd'],
+    'keys and names count too',
+  );
+  small.set(cacheKey('large'), authOf('u', mebibyte.repeat(4)), 1000);
+  t.equal(small.size, 0, 'an entry larger than the limit is not cached');
 });

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
 import { createExecute, encodeRequest, decodeResponse } from '../../../../daemon/kubelet/run/execute.ts';
-import { systemClock } from '../../../../src/async/clock.ts';
 import { FairSemaphores } from '../../../../src/async/fair-semaphore.ts';
 import { answering, execV1, marking, nodeDir, sh, waitingFor, writePlugin } from '../support.ts';
 import { until } from '../../../support/until.ts';
@@ -22,7 +21,6 @@ function setUp(t: Test, body: (log: string) => string, config: Partial<ProviderC
       hostRoot: '/',
       binDir,
       places: new FairSemaphores({ places: maxRuns }),
-      clock: systemClock,
       stop: neverAborted,
       environment: () => Promise.resolve({ PATH: '/bin:/usr/bin' }),
     },

@@ -3,10 +3,24 @@ import { parseHostsFile } from '../../../../daemon/containerd/hosts/hosts-file.t
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { like } from '../../../support/like.ts';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  directoryNames,
+  findHostDirectory,
+  loadHostDirectories,
+  loadHostDirectory,
+  maxHostsFileBytes,
+} from '../../../../daemon/containerd/hosts/host-directory.ts';
+import { NodeFiles } from '../../../../daemon/node-files.ts';
+import { writeFiles } from '../../../support/write-files.ts';
+import { isLocalhost } from '../../../../daemon/containerd/endpoint.ts';
+import { splitHostPort } from '../../../../src/names/host-port.ts';
 
-const newest = rulesFor();
+const rules = rulesFor();
 const parse = (text: string, version?: string) =>
-  parseHostsFile('/d', text, version === undefined ? newest : rulesFor(version));
+  parseHostsFile('/d', text, version === undefined ? rules : rulesFor(version));
 const names = (text: string, version?: string) =>
   parse(text, version).map(({ scheme, host, path }) => `${scheme}://${host}${path}`);
 
@@ -166,4 +180,98 @@ t.test('deep nesting is refused', async (t) => {
 t.test('a long table header inside a header field is refused without a deep recursion', async (t) => {
   const text = `[host."o".header.${Array(5000).fill('h').join('.')}]`;
   t.throws(() => parse(text), { name: 'InvalidConfig', message: /^the header "h" must be/ });
+});
+
+const load = (dir: string, root: string) => loadHostDirectory(dir, rules, new NodeFiles(root));
+const find = async (namespace: string, root: string, ...dirs: string[]) => {
+  const directories = await loadHostDirectories(dirs, rules, new NodeFiles(root), new Map());
+  return findHostDirectory(directories, dirs, namespace)?.dir;
+};
+
+t.test('the directory of a host is found by its name', async (t) => {
+  t.strictSame(directoryNames('gcr.io'), ['gcr.io', '_default']);
+  t.strictSame(directoryNames('r.example:5000'), ['r.example_5000_', 'r.example:5000', '_default']);
+  t.strictSame(directoryNames('r:1'), ['r_1_', 'r:1', '_default']);
+  t.strictSame(directoryNames('[::1]:5000'), ['[::1]_5000_', '[::1]:5000', '_default']);
+  t.strictSame(directoryNames('UPPER.example'), ['UPPER.example', '_default']);
+});
+
+t.test('a name that is not a domain uses no directory, not even _default', async (t) => {
+  const names = '. .. ../x a/b %2e%2e a_b.c r.example_5000_ _default a..b -a a:b [..]'.split(' ');
+  const odd = [...names, '', 'a\0', 'a b', `${'a.'.repeat(200)}a`];
+  for (const namespace of odd) t.strictSame(directoryNames(namespace), [], namespace);
+  const root = t.testdir({ _default: {}, 'hosts.toml': '' });
+  for (const namespace of odd) t.equal(await find(namespace, root, '/'), undefined, namespace);
+});
+
+t.test('a root inside another one is no directory of a host', async (t) => {
+  const root = t.testdir({ etc: { certs: { 'a.example': {} } } });
+  t.equal(await find('a.example', root, '/etc', '/etc/certs'), '/etc/certs/a.example');
+  t.equal(await find('b.example', root, '/etc', '/etc/certs'), undefined);
+});
+
+t.test('an absolute symbolic link is resolved inside the host root', async (t) => {
+  const root = t.testdir({ certs: {}, secret: { 'hosts.toml': '' } });
+  symlinkSync('/secret', join(root, 'certs/a.example'));
+  symlinkSync('/etc', join(root, 'certs/b.example'));
+  symlinkSync('../../../../../../../../../etc', join(root, 'certs/c.example'));
+  t.equal(await find('a.example', root, '/certs'), '/certs/a.example');
+  t.equal(await find('b.example', root, '/certs'), undefined, 'the host root has no /etc');
+  await t.rejects(find('c.example', root, '/certs'), /leads out of/);
+});
+
+t.test('a file in place of a directory, or a special file, fails the pull', async (t) => {
+  const root = t.testdir({
+    file: 'x',
+    dir: { 'hosts.toml': {} },
+    fifo: {},
+    big: {},
+    cert: { 'a.cert': 'x', 'b.crt': {} },
+  });
+  await t.rejects(load('/file', root), /is not a directory/);
+  await t.rejects(load('/dir', root), /not a regular file/);
+  execFileSync('mkfifo', [join(root, 'fifo/hosts.toml')]);
+  await t.rejects(load('/fifo', root), /not a regular file/);
+  writeFiles(root, { '/big/hosts.toml': ' '.repeat(maxHostsFileBytes + 1) });
+  await t.rejects(load('/big', root), /larger than/);
+  writeFiles(root, { '/big/hosts.toml': '#'.repeat(10 * 1024 * 1024) });
+  const error = { name: 'ConfigFileError', where: '/big/hosts.toml' };
+  await t.rejects(load('/big', root), error);
+  const [host] = (await load('/cert', root)).hosts;
+  t.strictSame(
+    [host?.client, host?.ca],
+    [[['/cert/a.cert', '']], undefined],
+    'a directory is not a certificate',
+  );
+});
+
+t.test('with a broken hosts.toml the certificate files still apply', async (t) => {
+  const root = t.testdir({ a: { 'hosts.toml': 'server = [', 'ca.crt': '', '.crt': '' } });
+  const { hosts, invalid } = await load('/a', root);
+  t.strictSame(hosts[0]?.ca, ['/a/.crt', '/a/ca.crt']);
+  writeFiles(root, { '/a/hosts.toml': ' ' });
+  t.equal((await load('/a', root)).hosts[0]?.ca, undefined, 'with a valid one they do not');
+  like(t, invalid, { message: 'line 1 is not valid TOML' });
+});
+
+t.test('too many files are refused', async (t) => {
+  const root = t.testdir({ a: {} });
+  for (let index = 0; index < 1001; index += 1) mkdirSync(join(root, 'a', String(index)));
+  await t.rejects(load('/a', root), /holds more than/);
+});
+
+t.test('localhost and loopback addresses are local', async (t) => {
+  const local = 'localhost localhost:5000 127.0.0.1 127.9.9.9:1 ::1 [::1]:5000 [::ffff:127.0.0.1]:1';
+  const other =
+    '[::1] foo.localhost 0.0.0.0 10.0.0.1 127.0.0.1.example 2130706433 0x7f.1 [64:ff9b::7f00:1]:1';
+  for (const host of local.split(' ')) t.equal(isLocalhost(host), true, host);
+  for (const host of ['', ...other.split(' ')]) t.equal(isLocalhost(host), false, host);
+});
+
+t.test('host and port are split as in containerd', async (t) => {
+  t.strictSame(splitHostPort('a:1'), { host: 'a', port: '1' });
+  t.strictSame(splitHostPort('[::1]:1'), { host: '::1', port: '1' });
+  t.strictSame(splitHostPort('a:'), { host: 'a', port: '' });
+  for (const none of ['a', '::1', '[::1]', 'a:1:2', '[a:1', ''])
+    t.equal(splitHostPort(none), undefined, none);
 });
