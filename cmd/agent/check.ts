@@ -7,7 +7,7 @@ import { fileError } from '../../src/files/read.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Environment } from '../../src/http/proxy/proxy.ts';
 import { describeTrust } from '../../src/http/tls/trust.ts';
-import { ServingError } from '../../src/serving/error.ts';
+import { ServingError } from '../../src/serving/address.ts';
 import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
 import { part, type SourcePart } from '../../src/files/source-part.ts';
 import { printable } from '../../src/names/printable.ts';

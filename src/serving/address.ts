@@ -1,8 +1,12 @@
 /** Listen addresses: `host:port`, `[::1]:port`, or `:port` for all. Brackets also enclose IPv4. */
 import { joinHostPort } from '../names/host-port.ts';
-import { ServingError } from './error.ts';
 
-export interface ListenAddress {
+/** Why a server cannot start. Messages name the address or the file, and what to change. */
+export class ServingError extends Error {
+  override readonly name = 'ServingError';
+}
+
+interface ListenAddress {
   /** `undefined`: all IPv6 and IPv4 addresses. */
   readonly host: string | undefined;
   readonly port: number;

@@ -11,7 +11,6 @@ import {
   createServer,
   ServerResponse,
   type IncomingMessage,
-  type Server,
   type OutgoingHttpHeader,
   type OutgoingHttpHeaders,
 } from 'node:http';
@@ -20,9 +19,8 @@ import { systemClock, type Clock } from '../async/clock.ts';
 import { errnoOf } from '../files/read.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { parseListenAddress, urlOf, type ListenAddress } from './address.ts';
+import { parseListenAddress, ServingError, urlOf } from './address.ts';
 import { Connections } from './connections.ts';
-import { ServingError } from './error.ts';
 import { servingMetrics } from './metrics.ts';
 import { openTlsFiles, loadCaFile, type TlsSource, createTlsServer } from './tls-files.ts';
 
@@ -49,132 +47,85 @@ export interface ServerOptions {
   readonly clock?: Pick<Clock, 'sleep'>;
 }
 
+/** Interval for closing connections that become idle while the server drains. */
+const sweepMs = 50;
+
+export type RunningServer = Awaited<ReturnType<typeof startServer>>;
+
 /** Resolves when the server listens. It closes the source of its certificate. @throws ServingError */
-export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { listen, tls, log, metrics } = options;
-  const address = parseListenAddress(listen);
+export async function startServer(options: ServerOptions) {
+  const { listen, tls, log, metrics, clock = systemClock } = options;
+  const limits = { ...serverLimits, ...options.limits };
+  const { host, port } = parseListenAddress(listen);
   const clientCa = tls?.clientCaFile && (await loadCaFile(tls.clientCaFile));
   const ca = tls?.clientAuth === true;
   const source =
     typeof tls?.source === 'string'
       ? await openTlsFiles({ dir: tls.source, pollMs: tls.pollMs, use: 'server', ca, log, metrics })
       : tls?.source;
-  const server = new RunningServer(options, address, source, clientCa);
-  await server.listen();
-  return server;
-}
+  const connections = new Connections(limits.maxConnections);
+  let isDraining = false;
+  let drained: Promise<void> | undefined;
 
-/** Interval for closing connections that become idle while the server drains. */
-const sweepMs = 50;
-
-export class RunningServer {
-  readonly #options: ServerOptions;
-  readonly #limits: ServerLimits;
-  readonly #address: ListenAddress;
-  readonly #tls: TlsSource | undefined;
-  readonly #server: Server;
-  readonly #connections: Connections;
-  #port = 0;
-  #isDraining = false;
-  #drained: Promise<void> | undefined;
-
-  constructor(
-    options: ServerOptions,
-    address: ListenAddress,
-    source: TlsSource | undefined,
-    clientCa: string | undefined,
-  ) {
-    this.#options = { ...options, handler: guarded(options) };
-    this.#limits = { ...serverLimits, ...options.limits };
-    this.#address = address;
-    this.#tls = source;
-    this.#connections = new Connections(this.#limits.maxConnections);
-    this.#server = this.#create(clientCa);
+  const http = {
+    ServerResponse: closingResponse(() => isDraining),
+    keepAliveTimeout: limits.keepAliveMs,
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: limits.checkMs,
+    maxHeaderSize: limits.maxHeaderBytes,
+  };
+  const handler = guarded(options);
+  const { handshakeMs } = limits;
+  const clientAuth = ca ? 'required' : clientCa ? 'requested' : 'none';
+  const server = source
+    ? createTlsServer(source, { handler, clientAuth, clientCa, handshakeMs, log, metrics }, http)
+    : createServer(http, handler);
+  server.maxConnections = limits.maxConnections;
+  server.timeout = limits.stalledMs;
+  const dropped = metrics?.counter(servingMetrics.droppedConnections);
+  server.on('drop', () => dropped?.inc());
+  server.on('connection', (socket: Socket) => {
+    if (!connections.add(socket)) dropped?.inc();
+  });
+  try {
+    server.listen({ port, host });
+    await once(server, 'listening');
+  } catch (error) {
+    await source?.close();
+    const advice = listenAdvice.get(errnoOf(error)) ?? String(error);
+    throw new ServingError(`cannot listen on ${listen}: ${advice}`, { cause: error });
   }
+  // Accepting can fail later, for lack of file descriptors. Without a listener, this would end the process.
+  server.on('error', (error) => log.error({ err: error }, 'a connection could not be accepted'));
 
-  /** The bound port. */
-  get port(): number {
-    return this.#port;
-  }
-
-  /** For example `https://127.0.0.1:8443`. */
-  get url(): string {
-    return urlOf(this.#tls ? 'https' : 'http', this.#address.host, this.#port);
-  }
-
-  /** @throws ServingError */
-  async listen(): Promise<void> {
-    const { host, port } = this.#address;
-    try {
-      this.#server.listen(host === undefined ? { port } : { port, host });
-      await once(this.#server, 'listening');
-    } catch (error) {
-      await this.#tls?.close();
-      const { listen } = this.#options;
-      const advice = listenAdvice.get(errnoOf(error)) ?? String(error);
-      throw new ServingError(`cannot listen on ${listen}: ${advice}`, { cause: error });
-    }
-    // Accepting can fail later, for lack of file descriptors. Without a listener, this would end the process.
-    this.#server.on('error', (error) =>
-      this.#options.log.error({ err: error }, 'a connection could not be accepted'),
-    );
-    this.#port = (this.#server.address() as AddressInfo).port;
-  }
-
-  /** Stops accepting, answers open requests with `Connection: close`, and ends within `graceMs`. */
-  drain(graceMs: number): Promise<void> {
-    return (this.#drained ??= this.#drain(graceMs));
-  }
-
-  async #drain(graceMs: number): Promise<void> {
-    this.#isDraining = true;
-    const quietMs = Math.min(this.#limits.quietMs, graceMs / 2);
-    const { clock = systemClock } = this.#options;
+  async function drain(graceMs: number): Promise<void> {
+    isDraining = true;
+    const quietMs = Math.min(limits.quietMs, graceMs / 2);
     if (quietMs > 0) await clock.sleep(quietMs, new AbortController().signal);
-    const closed = once(this.#server, 'close');
-    this.#server.close();
+    const closed = once(server, 'close');
+    server.close();
     // `close` ends the connections that are idle now. Open requests leave idle connections later.
-    const sweep = setInterval(() => this.#server.closeIdleConnections(), sweepMs);
-    const deadline = setTimeout(() => this.#cut(), graceMs - quietMs);
+    const sweep = setInterval(() => server.closeIdleConnections(), sweepMs);
+    const deadline = setTimeout(() => {
+      log.warn({ connections: connections.size }, 'connections were cut at the end of the grace period');
+      connections.cut();
+    }, graceMs - quietMs);
     await closed;
     clearInterval(sweep);
     clearTimeout(deadline);
-    await this.#tls?.close();
+    await source?.close();
   }
 
-  #cut(): void {
-    this.#options.log.warn(
-      { connections: this.#connections.size },
-      'connections were cut at the end of the grace period',
-    );
-    this.#connections.cut();
-  }
-
-  #create(clientCa: string | undefined): Server {
-    const limits = this.#limits;
-    const http = {
-      ServerResponse: closingResponse(() => this.#isDraining),
-      keepAliveTimeout: limits.keepAliveMs,
-      headersTimeout: limits.headersMs,
-      requestTimeout: limits.requestMs,
-      connectionsCheckingInterval: limits.checkMs,
-      maxHeaderSize: limits.maxHeaderBytes,
-    };
-    const { handler, tls, log, metrics } = this.#options;
-    const { handshakeMs } = limits;
-    const clientAuth = tls?.clientAuth === true ? 'required' : clientCa ? 'requested' : 'none';
-    const server = this.#tls
-      ? createTlsServer(this.#tls, { handler, clientAuth, clientCa, handshakeMs, log, metrics }, http)
-      : createServer(http, handler);
-    server.maxConnections = limits.maxConnections;
-    server.timeout = limits.stalledMs;
-    const dropped = metrics?.counter(servingMetrics.droppedConnections);
-    server.on('drop', () => dropped?.inc());
-    server.on('connection', (socket: Socket) => {
-      if (!this.#connections.add(socket)) dropped?.inc();
-    });
-    return server;
-  }
+  const { port: bound } = server.address() as AddressInfo;
+  return {
+    /** The bound port. */
+    port: bound,
+    /** For example `https://127.0.0.1:8443`. */
+    url: urlOf(source ? 'https' : 'http', host, bound),
+    /** Stops accepting, answers open requests with `Connection: close`, and ends within `graceMs`. */
+    drain: (graceMs: number): Promise<void> => (drained ??= drain(graceMs)),
+  };
 }
 
 function guarded({ handler, log }: ServerOptions): ServerOptions['handler'] {

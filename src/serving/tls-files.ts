@@ -19,7 +19,7 @@ import { certificatesIn as pemCertificates } from '../http/tls/trust.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
-import { ServingError } from './error.ts';
+import { ServingError } from './address.ts';
 import { servingMetrics, type CertificateUse } from './metrics.ts';
 import { hashOf } from '../names/hash.ts';
 import { messageOf } from '../names/printable.ts';

@@ -12,7 +12,7 @@ import { createConnection, type AgentConnection } from '../../../../src/fleet/co
 import { openTlsFiles } from '../../../../src/serving/tls-files.ts';
 import { readCertificates, type Certificate } from '../../../../src/certificates/pem.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
-import { ServingError } from '../../../../src/serving/error.ts';
+import { ServingError } from '../../../../src/serving/address.ts';
 import {
   ownNamespace,
   startAgent,
