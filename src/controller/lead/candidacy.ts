@@ -5,7 +5,7 @@
  * is a candidate again: pods may wait behind gates.
  */
 import { isCode } from '../../kube/api/errors.ts';
-import { LeaderElection, type LeaderElectionOptions } from '../../kube/election/leader-election.ts';
+import { runElection, type LeaderElectionOptions } from '../../kube/election/leader-election.ts';
 import { recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-lock.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -20,14 +20,14 @@ export function isCleanHolder(holder: string | undefined): boolean {
 /**
  * Takes part until `stop` aborts or the cluster was cleaned.
  * @returns `cleaned` if there is nothing to do any more
- * @throws as `LeaderElection.run`
+ * @throws as `runElection`
  */
 export async function runCandidacy(options: LeaderElectionOptions): Promise<'stopped' | 'cleaned'> {
   const { stop, log, lead } = options;
   let abandoned: LeaseRecord | undefined;
   while (!stop.aborted) {
     const aside = new AbortController();
-    const election = new LeaderElection({
+    await runElection({
       ...options,
       onRecord: (record) => {
         if (!isCleanHolder(record.holder) || (abandoned && sameRecord(record, abandoned))) return;
@@ -36,7 +36,6 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
       lead: (signal, holds, isOurs) => lead(signal, holds, () => isOurs() && !aside.signal.aborted),
       stop: AbortSignal.any([stop, aside.signal]),
     });
-    await election.run();
     if (stop.aborted || !aside.signal.aborted) break;
     log.warn({ lease: options.name }, 'archwright clean holds the lease; this replica waits');
     const end = await standAside(options);

@@ -39,63 +39,54 @@ const jitterFactor = 1.2;
 /** Limit for the release at shutdown; after that, other replicas wait for the lease's duration. */
 const releaseMs = 3_000;
 
-export class LeaderElection {
-  readonly #options: LeaderElectionOptions;
-  readonly #lock: LeaseLock;
+/**
+ * Takes part in the election until `stop` aborts: leads whenever it can, and after a loss is a candidate
+ * again. Also ends if `lead` ends by itself. @throws errors of `lead`, after the release of the Lease
+ */
+export async function runElection(options: LeaderElectionOptions): Promise<void> {
+  const { name, identity, times, lead, stop, clock, log } = options;
+  const lock = new LeaseLock({ ...options, leaseDurationMs: times.leaseDurationMs });
   /** Whether the Lease may be ours although this replica does not lead: a lost answer, or no renewal. */
-  #mayBeOurs = false;
+  let mayBeOurs = false;
 
-  constructor(options: LeaderElectionOptions) {
-    this.#options = options;
-    this.#lock = new LeaseLock({ ...options, leaseDurationMs: options.times.leaseDurationMs });
-  }
-
-  /**
-   * Takes part in the election until `stop` aborts: leads whenever it can, and after a loss is a candidate
-   * again. Also ends if `lead` ends by itself. @throws errors of `lead`, after the release of the Lease
-   */
-  async run(): Promise<void> {
-    for (;;) {
-      const term = await this.#acquire();
-      if (term === undefined) return;
-      let isOver = true;
-      try {
-        isOver = (await this.#lead(term)) || this.#options.stop.aborted;
-      } finally {
-        if (isOver) await this.#release();
-        else this.#mayBeOurs = true;
-      }
-      if (isOver) return;
+  for (;;) {
+    const term = await acquire();
+    if (term === undefined) return;
+    let isOver = true;
+    try {
+      isOver = (await leadFor(term)) || stop.aborted;
+    } finally {
+      if (isOver) await release();
+      else mayBeOurs = true;
     }
+    if (isOver) return;
   }
 
   /** @returns the term that begins; `undefined` if stopped before */
-  async #acquire(): Promise<Term | undefined> {
-    const { name, times, stop, clock, log } = this.#options;
+  async function acquire(): Promise<Term | undefined> {
     let lastHolder: string | undefined;
     while (!stop.aborted) {
-      const term = new Term({ ...this.#options, ...times, lock: this.#lock });
+      const term = new Term({ ...options, ...times, lock });
       try {
         if (await term.take(stop)) return term;
-        this.#mayBeOurs = false;
-        if (this.#lock.holder() !== lastHolder) {
-          lastHolder = this.#lock.holder();
+        mayBeOurs = false;
+        if (lock.holder() !== lastHolder) {
+          lastHolder = lock.holder();
           log.info({ lease: name, holder: lastHolder }, 'another replica leads');
         }
       } catch (error) {
-        this.#mayBeOurs = true;
-        if (!stop.aborted) this.#failed(error, 'cannot take the lease; trying again');
+        mayBeOurs = true;
+        if (!stop.aborted) failed(error, 'cannot take the lease; trying again');
       }
       const pauseMs = times.retryPeriodMs * (1 + clock.random() * jitterFactor);
       await clock.sleep(pauseMs, stop).catch(() => undefined);
     }
-    if (this.#mayBeOurs) await this.#release();
+    if (mayBeOurs) await release();
     return undefined;
   }
 
   /** @returns whether `lead` ended by itself */
-  async #lead(term: Term): Promise<boolean> {
-    const { name, identity, lead, log } = this.#options;
+  async function leadFor(term: Term): Promise<boolean> {
     log.info({ lease: name, identity }, 'this replica leads');
     const keeping = term.keep();
     try {
@@ -103,7 +94,7 @@ export class LeaderElection {
       return !term.signal.aborted;
     } catch (error) {
       if (!term.signal.aborted) throw error;
-      this.#failed(error, 'the work of a leader ended with an error after its leadership');
+      failed(error, 'the work of a leader ended with an error after its leadership');
       return false;
     } finally {
       term.end();
@@ -111,19 +102,17 @@ export class LeaderElection {
     }
   }
 
-  async #release(): Promise<void> {
-    const { name, clock, log } = this.#options;
+  async function release(): Promise<void> {
     try {
       const never = new AbortController().signal;
-      const held = await limited(releaseMs, never, (signal) => this.#lock.release(signal), clock.sleep);
+      const held = await limited(releaseMs, never, (signal) => lock.release(signal), clock.sleep);
       if (held) log.info({ lease: name }, 'the lease is released');
     } catch (error) {
-      this.#failed(error, 'the lease could not be released; other replicas wait for its end');
+      failed(error, 'the lease could not be released; other replicas wait for its end');
     }
   }
 
-  #failed(error: unknown, message: string): void {
-    const { name, log } = this.#options;
+  function failed(error: unknown, message: string): void {
     log.warn({ lease: name, error: messageOf(error) }, message);
   }
 }

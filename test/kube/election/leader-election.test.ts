@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { aborted } from '../../../src/async/wait.ts';
 import { microTime, recordOf } from '../../../src/kube/election/lease-lock.ts';
-import { LeaderElection, type LeaderElectionOptions } from '../../../src/kube/election/leader-election.ts';
+import { runElection, type LeaderElectionOptions } from '../../../src/kube/election/leader-election.ts';
 import { connectedStore } from '../support.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { StoredObject } from '../../support/kube-store.ts';
@@ -36,7 +36,7 @@ async function start(t: Test) {
       terms.push({ signal, holds });
       return aborted(signal);
     };
-    const election = new LeaderElection({
+    const done = runElection({
       client,
       namespace: 'archwright',
       name: 'controller',
@@ -48,7 +48,6 @@ async function start(t: Test) {
       log: silentLog,
       ...options,
     });
-    const done = election.run();
     done.catch(() => undefined);
     ends.push(done);
     const end = (): Promise<void> => {
