@@ -12,7 +12,7 @@ import { policyMetrics } from '../../src/policy/metrics.ts';
 import { registryMetrics } from '../../src/registry/net/docker-hub-limit.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';
 import type { MetricSpec } from '../../src/telemetry/metrics.ts';
-import { buildInfoExample, processMetrics } from '../../src/telemetry/process.ts';
+import { buildInfo, processMetrics } from '../../src/telemetry/process.ts';
 import { webhookMetrics } from '../../src/webhook/metrics.ts';
 import { code } from './markdown.ts';
 
@@ -29,7 +29,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
   { title: 'Sources of credentials and endpoints', metrics: [...sourceMetrics, ...pluginMetrics] },
   { title: 'Servers and certificates', metrics: Object.values(servingMetrics) },
   { title: 'Configuration', metrics: policyMetrics },
-  { title: 'Process', metrics: [buildInfoExample, ...processMetrics] },
+  { title: 'Process', metrics: [buildInfo, ...processMetrics] },
 ];
 
 const introduction = `# Metrics

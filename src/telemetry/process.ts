@@ -13,27 +13,22 @@ const specs = {
 
 export const processMetrics: readonly MetricSpec[] = Object.values(specs);
 
-/** Version and commit are label values, so the specification depends on them. */
-function buildInfo(version: string, commit: string): MetricSpec {
-  return gauge('archwright_build_info', 'Always 1. `node`: version of Node.js.', {
-    version: [version],
-    commit: [commit],
-    node: [process.versions.node],
-  });
-}
+/** Version and commit are label values. These stand for them in the documentation. */
+export const buildInfo = gauge('archwright_build_info', 'Always 1. `node`: version of Node.js.', {
+  version: ['VERSION'],
+  commit: ['COMMIT'],
+  node: [process.versions.node],
+});
 
 /** Sampling interval of the event loop's delay. A shorter one would wake an idle agent more often. */
 const delayResolutionMs = 50;
-
-export const buildInfoExample = buildInfo('VERSION', 'COMMIT');
 
 /** Updates the metrics of this process before each scrape. @param build version and commit */
 export function addProcessMetrics(
   metrics: Metrics,
   build: { readonly version: string; readonly commit: string },
 ): void {
-  const info = buildInfo(build.version, build.commit);
-  metrics.gauge(info, { ...build, node: process.versions.node }).set(1);
+  metrics.info(buildInfo)({ ...build, node: process.versions.node });
   metrics.gauge(specs.start).set(Math.floor(performance.timeOrigin / 1000));
   const cpu = metrics.counter(specs.cpu);
   const resident = metrics.gauge(specs.resident);

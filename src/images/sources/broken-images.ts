@@ -109,26 +109,22 @@ function noteOf(key: string, value: unknown): BrokenImage | undefined {
   };
 }
 
-const none: readonly string[] = [];
-
-export const noBrokenImages: BrokenImages = {
-  brokenOn: () => none,
-  requiredLevel: () => undefined,
-  size: 0,
-};
-
 /** @param now wall clock, milliseconds; a note counts until its time */
 export function brokenImagesOf(notes: readonly BrokenImage[], now: () => number): BrokenImages {
   const byDigest = Map.groupBy(notes, ({ digest }) => digest);
   const of = (digest: string, namespace: string) =>
-    byDigest.get(digest)?.filter(({ namespaces, until }) => until > now() && namespaces.includes(namespace));
+    (byDigest.get(digest) ?? []).filter(
+      ({ namespaces, until }) => until > now() && namespaces.includes(namespace),
+    );
   return {
     size: notes.length,
     brokenOn: (digest, namespace) =>
       of(digest, namespace)
-        ?.filter(({ level }) => level === undefined)
+        .filter(({ level }) => level === undefined)
         .map(({ architecture }) => architecture)
-        .sort() ?? none,
-    requiredLevel: (digest, namespace) => highestOf(of(digest, namespace)?.map(({ level }) => level) ?? []),
+        .sort(),
+    requiredLevel: (digest, namespace) => highestOf(of(digest, namespace).map(({ level }) => level)),
   };
 }
+
+export const noBrokenImages = brokenImagesOf([], () => 0);
