@@ -1,16 +1,21 @@
-/** Tokens for endpoints, from the cache or from the token server in the challenge. */
+/**
+ * Tokens for endpoints, from the cache or from the token server in the challenge (containerd
+ * `core/remotes/docker/authorizer.go`, `auth/fetch.go`; distribution `spec/auth/token.md`, `oauth.md`): with a
+ * secret a POST in the OAuth2 form, and if the server does not support that, a GET with Basic; without a secret
+ * an anonymous GET.
+ */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
-import type { MatchedCredential } from '../../credentials/credential.ts';
+import type { Credential, MatchedCredential } from '../../credentials/credential.ts';
 import { headersId } from '../../credentials/identity.ts';
-import { type HttpResponse, isLoginHeader } from '../../http/client.ts';
+import { type HttpRequest, type HttpResponse, isLoginHeader } from '../../http/client.ts';
 import { endpointReach, targetReach } from '../../http/reach/reach.ts';
-import type { Secret } from '../../telemetry/secret.ts';
+import { reveal, type Secret } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
 import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
 import { isSameServer, type BearerScheme } from './challenge.ts';
-import { fetchToken, maxTokenBytes, type TokenExchange } from './token.ts';
+import { basic, isSuccess, tokenIn, type BearerToken } from './token.ts';
 
 export interface GrantedToken {
   /** Equal for all that a token was issued for. */
@@ -22,6 +27,8 @@ export interface GrantedToken {
 
 /** A token has one to four KiB: a few MiB at most. */
 const maxTokens = 1000;
+/** Token responses have one to four KiB; go-containerregistry has the same bound. */
+const maxTokenBytes = 64 * 1024;
 
 interface CachedToken {
   readonly token: Secret;
@@ -55,11 +62,7 @@ export class TokenSource {
     const known = this.#tokens.get(id);
     if (known && this.#clock.monotonic() < known.refreshAt) return { id, token: known.token, cached: true };
     const fetch = async (shared: AbortSignal): Promise<Secret> => {
-      const { token, lastsMs } = await fetchToken(
-        { ...scheme, ...(usable && { credential: usable.credential }) },
-        (exchange) => this.#send({ ...request, credential: usable }, scheme, exchange, shared),
-        () => this.#clock.now(),
-      );
+      const { token, lastsMs } = await this.#fetch({ ...request, credential: usable }, scheme, shared);
       this.#tokens.set(id, { token, refreshAt: this.#clock.monotonic() + lastsMs });
       return token;
     };
@@ -71,22 +74,33 @@ export class TokenSource {
     if (granted && this.#tokens.peek(granted.id)?.token === granted.token) this.#tokens.delete(granted.id);
   }
 
+  /** @throws TokenRefused, InvalidTokenResponse, and errors of the exchange */
+  async #fetch(request: EndpointRequest, scheme: BearerScheme, signal: AbortSignal): Promise<BearerToken> {
+    const credential = request.credential?.credential;
+    const posted =
+      credential && (await this.#send(request, scheme, oauthExchange(scheme, credential), signal));
+    const isAnswer = posted && (isSuccess(posted.status) || !knowsOnlyGet(posted.status, credential));
+    const response = isAnswer
+      ? posted
+      : await this.#send(request, scheme, getExchange(scheme, credential), signal);
+    return tokenIn(response, this.#clock.now());
+  }
+
   async #send(
     request: EndpointRequest,
     { registryIp }: BearerScheme,
-    { method, url, body, headers: { authorization, ...headers } }: TokenExchange,
+    { headers: { authorization, ...headers }, ...exchange }: Exchange,
     signal: AbortSignal,
   ): Promise<HttpResponse> {
     const { endpoint } = request;
+    const { url } = exchange;
     const isEndpoint = isSameServer(request.url, url);
     const ownHeaders = {
       ...tokenHeadersOf(request, url),
       ...(authorization !== undefined && { authorization }),
     };
     const step = {
-      method,
-      url,
-      body,
+      ...exchange,
       headers,
       maxBytes: maxTokenBytes,
       tls: isEndpoint ? endpoint.tls : { ...endpoint.tls, client: [] },
@@ -95,6 +109,40 @@ export class TokenSource {
     };
     return await this.#client.send(step, { ...request, purpose: 'token' }, signal);
   }
+}
+
+type Exchange = Pick<HttpRequest, 'method' | 'url' | 'headers' | 'body'>;
+
+function oauthExchange({ realm, service, scopes }: BearerScheme, credential: Credential): Exchange {
+  const password = reveal(credential.password);
+  // An empty user name makes the password an identity token.
+  const grant: Record<string, string> =
+    credential.username === ''
+      ? { grant_type: 'refresh_token', refresh_token: password }
+      : { grant_type: 'password', username: credential.username, password };
+  const form = new URLSearchParams(grant);
+  if (service !== '') form.set('service', service);
+  if (scopes.length > 0) form.set('scope', scopes.join(' '));
+  // Some token servers count by client.
+  form.set('client_id', 'archwright');
+  return {
+    method: 'POST',
+    url: realm,
+    headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
+    body: form.toString(),
+  };
+}
+
+function getExchange({ realm, service, scopes }: BearerScheme, credential: Credential | undefined): Exchange {
+  const url = new URL(realm);
+  if (service !== '') url.searchParams.append('service', service);
+  for (const scope of scopes) url.searchParams.append('scope', scope);
+  return { method: 'GET', url, headers: credential ? { authorization: basic(credential) } : {} };
+}
+
+/** Statuses that reject the OAuth2 form itself; 405 counts only with a user name, as in containerd. */
+function knowsOnlyGet(status: number, credential: Credential): boolean {
+  return status === 400 || status === 401 || status === 404 || (status === 405 && credential.username !== '');
 }
 
 /** All that a token is issued for: it is never used for another registry or pod. */

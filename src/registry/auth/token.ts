@@ -1,31 +1,8 @@
-/**
- * Token requests (containerd `core/remotes/docker/authorizer.go`, `auth/fetch.go`; distribution
- * `spec/auth/token.md`, `oauth.md`): with a secret a POST in the OAuth2 form, and if the server does not
- * support that, a GET with Basic; without a secret an anonymous GET.
- */
-import type { Credential } from '../../credentials/credential.ts';
+/** Responses of token servers (distribution `spec/auth/token.md`). */
 import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
+import type { Credential } from '../../credentials/credential.ts';
 import type { HttpResponse } from '../../http/client.ts';
 import { InvalidDocument, parseObject, asObject } from '../../http/json.ts';
-
-/** Token responses have one to four KiB; go-containerregistry has the same bound. */
-export const maxTokenBytes = 64 * 1024;
-
-export interface TokenRequest {
-  /** Validated. */
-  readonly realm: URL;
-  readonly service: string;
-  readonly scopes: readonly string[];
-  /** An empty user name makes the password an identity token. Undefined: anonymous. */
-  readonly credential?: Credential;
-}
-
-export interface TokenExchange {
-  readonly method: 'GET' | 'POST';
-  readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
 
 /** A response of a token server other than success. */
 export class TokenRefused extends Error {
@@ -40,78 +17,29 @@ export class TokenRefused extends Error {
   }
 }
 
-type Response = Pick<HttpResponse, 'status' | 'headers' | 'body'>;
-
 /**
- * @param send one exchange with the token server; it follows no redirect of a POST
  * @param now wall clock, milliseconds
- * @throws TokenRefused, InvalidTokenResponse, and what `send` throws
+ * @throws TokenRefused, InvalidTokenResponse
  */
-export async function fetchToken(
-  request: TokenRequest,
-  send: (exchange: TokenExchange) => Promise<Response>,
-  now: () => number,
-): Promise<BearerToken> {
-  if (request.credential) {
-    const response = await send(oauthExchange(request, request.credential));
-    if (succeeded(response.status)) return read(response, now);
-    if (!knowsOnlyGet(response.status, request.credential)) throw refused(response);
+export function tokenIn(
+  { status, headers, body }: Pick<HttpResponse, 'status' | 'headers' | 'body'>,
+  now: number,
+): BearerToken {
+  if (!isSuccess(status)) throw new TokenRefused(status, headers['retry-after']?.[0]);
+  try {
+    return readTokenResponse(parseObject(body), now);
+  } catch (error) {
+    throw error instanceof InvalidDocument ? new InvalidTokenResponse(error.message) : error;
   }
-  const response = await send(getExchange(request));
-  if (!succeeded(response.status)) throw refused(response);
-  return read(response, now);
 }
 
-function oauthExchange({ realm, service, scopes }: TokenRequest, credential: Credential): TokenExchange {
-  const password = reveal(credential.password);
-  const grant: Record<string, string> =
-    credential.username === ''
-      ? { grant_type: 'refresh_token', refresh_token: password }
-      : { grant_type: 'password', username: credential.username, password };
-  const form = new URLSearchParams(grant);
-  if (service !== '') form.set('service', service);
-  if (scopes.length > 0) form.set('scope', scopes.join(' '));
-  // Some token servers count by client.
-  form.set('client_id', 'archwright');
-  return {
-    method: 'POST',
-    url: realm,
-    headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
-    body: form.toString(),
-  };
-}
-
-function getExchange({ realm, service, scopes, credential }: TokenRequest): TokenExchange {
-  const url = new URL(realm);
-  if (service !== '') url.searchParams.append('service', service);
-  for (const scope of scopes) url.searchParams.append('scope', scope);
-  return { method: 'GET', url, headers: credential ? { authorization: basic(credential) } : {} };
-}
-
-/** Statuses that reject the OAuth2 form itself; 405 counts only with a user name, as in containerd. */
-function knowsOnlyGet(status: number, credential: Credential): boolean {
-  return status === 400 || status === 401 || status === 404 || (status === 405 && credential.username !== '');
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }
 
 /** Value of an Authorization header. */
 export function basic({ username, password }: Credential): string {
   return `Basic ${Buffer.from(`${username}:${reveal(password)}`).toString('base64')}`;
-}
-
-function succeeded(status: number): boolean {
-  return status >= 200 && status < 300;
-}
-
-function refused({ status, headers }: Response): TokenRefused {
-  return new TokenRefused(status, headers['retry-after']?.[0]);
-}
-
-function read(response: Response, now: () => number): BearerToken {
-  try {
-    return readTokenResponse(parseObject(response.body), now());
-  } catch (error) {
-    throw error instanceof InvalidDocument ? new InvalidTokenResponse(error.message) : error;
-  }
 }
 
 /** The specification's default, and the shortest lifetime that it allows. */
