@@ -10,9 +10,16 @@ import {
   readBounded,
   writeProblem,
   type FileErrorCode,
+  readDirectory,
+  type DirectoryOptions,
+  resolveInRoot,
 } from '../../src/files/read.ts';
 
-const dir = t.testdir({ plain: 'hello', empty: '', five: '12345', folder: { b: '', a: '', B: '' } });
+const base = t.testdir({
+  files: { plain: 'hello', empty: '', five: '12345', folder: { b: '', a: '', B: '' } },
+  root: { etc: { containerd: { 'config.toml': '' } }, var: { lib: {} } },
+});
+const [dir, root] = [join(base, 'files'), join(base, 'root')];
 
 async function code(promise: Promise<unknown>): Promise<FileErrorCode | undefined> {
   try {
@@ -107,4 +114,109 @@ t.test('invalid UTF-8 is an error', async (t) => {
 t.test('the reason of a failed write', async (t) => {
   const denied = Object.assign(new Error('denied'), { code: 'EACCES' });
   t.equal(writeProblem(denied), 'may not be written; check its owner and mode');
+});
+
+const limits: DirectoryOptions = { wanted: (name) => name.endsWith('.toml'), maxEntries: 10, maxBytes: 10 };
+
+async function read(dir: string, options: Partial<DirectoryOptions> = {}): Promise<[string, string][]> {
+  const files = await readDirectory(dir, { ...limits, ...options });
+  return [...files].map(([name, content]) => [
+    name,
+    content instanceof FileError ? content.code : content.toString(),
+  ]);
+}
+
+t.test('selected files are read in order, with errors for unreadable ones', async (t) => {
+  const dir = t.testdir({
+    'b.toml': 'b',
+    'a.toml': 'a',
+    'other.txt': '',
+    '.hidden.toml': '',
+    'dir.toml': {},
+  });
+  writeFileSync(join(dir, 'long.toml'), 'x'.repeat(11));
+  symlinkSync('nowhere', join(dir, 'link.toml'));
+  t.strictSame(await read(dir), [
+    ['a.toml', 'a'],
+    ['b.toml', 'b'],
+    ['dir.toml', 'not-a-file'],
+    ['link.toml', 'missing'],
+    ['long.toml', 'too-large'],
+  ]);
+});
+
+t.test('a directory that cannot be read is an error', async (t) => {
+  const dir = t.testdir({ file: '', many: { a: '', b: '' } });
+  await t.rejects(read(join(dir, 'none')), { code: 'missing' });
+  await t.rejects(read(join(dir, 'file')), { code: 'missing' });
+  await t.rejects(read(join(dir, 'many'), { maxEntries: 1 }), { code: 'too-large' });
+});
+
+t.test('symbolic links stay inside the root', async (t) => {
+  const root = t.testdir({ real: { 'a.toml': 'a' }, lib: {} });
+  symlinkSync('/real', join(root, 'link'));
+  symlinkSync('../../..', join(root, 'lib', 'out'));
+  t.strictSame(await read('/link', { root }), [['a.toml', 'a']]);
+  await t.rejects(read('/lib/out', { root }), { code: 'escapes-root' });
+});
+
+t.test('an empty directory has no files', async (t) => {
+  const dir = t.testdir({});
+  mkdirSync(join(dir, 'sub'));
+  t.strictSame(await read(dir), []);
+});
+
+symlinkSync('/etc', join(root, 'absolute'));
+symlinkSync('../etc/containerd', join(root, 'var/relative'));
+symlinkSync('../../../etc', join(root, 'var/escape'));
+symlinkSync('/../etc', join(root, 'var/above'));
+symlinkSync('circle-b', join(root, 'circle-a'));
+symlinkSync('circle-a', join(root, 'circle-b'));
+symlinkSync('/', join(root, 'self'));
+mkdirSync(join(root, 'var/lib/..v1'));
+writeFileSync(join(root, 'var/lib/..v1/file'), '');
+symlinkSync('..v1', join(root, 'var/lib/..data'));
+symlinkSync('..data/file', join(root, 'var/lib/file'));
+for (let link = 0; link < 41; link += 1) {
+  symlinkSync(link === 0 ? 'etc' : `chain-${link - 1}`, join(root, `chain-${link}`));
+}
+
+const resolved: [string, string][] = [
+  ['/', ''],
+  ['', ''],
+  ['/etc/containerd', 'etc/containerd'],
+  ['etc//./containerd/', 'etc/containerd'],
+  ['/etc/../var', 'var'],
+  ['/absolute/containerd/config.toml', 'etc/containerd/config.toml'],
+  ['/var/relative/config.toml', 'etc/containerd/config.toml'],
+  ['/self/self/etc', 'etc'],
+  ['/var/lib/file', 'var/lib/..v1/file'],
+  ['/chain-39', 'etc'],
+];
+
+for (const [path, expected] of resolved) {
+  t.test(`resolves ${path || '(nothing)'}`, async (t) => {
+    t.equal(await resolveInRoot(root, path), join(root, expected));
+  });
+}
+
+const refused: [string, string][] = [
+  ['/..', 'escapes-root'],
+  ['/etc/../..', 'escapes-root'],
+  ['/var/escape', 'escapes-root'],
+  ['/var/above', 'escapes-root'],
+  ['/circle-a', 'unreadable'],
+  ['/chain-40', 'unreadable'],
+  ['/none', 'missing'],
+  ['/etc/containerd/config.toml/below', 'missing'],
+];
+
+for (const [path, code] of refused) {
+  t.test(`refuses ${path} as ${code}`, async (t) => {
+    await t.rejects(resolveInRoot(root, path), { name: 'FileError', code, where: path });
+  });
+}
+
+t.test('the root `/` changes no path', async (t) => {
+  t.equal(await resolveInRoot('/', '/proc/'), '/proc');
 });

@@ -1,3 +1,4 @@
+/** Attack: a few clients use all connections of a server, to block the API server. */
 import { test, type Test } from 'tap';
 import { Agent } from 'node:https';
 import { connect, type TLSSocket } from 'node:tls';
@@ -8,6 +9,10 @@ import { keepAlive, rawConnection, send, tlsDirectory, writeTls } from './suppor
 import { until } from '../support/until.ts';
 import { recordingLog } from '../support/captured.ts';
 import { like } from '../support/like.ts';
+import { parseListenAddress, urlOf } from '../../src/serving/address.ts';
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import { Connections } from '../../src/serving/connections.ts';
 
 const quick = { quietMs: 1, checkMs: 20 };
 
@@ -156,4 +161,100 @@ test('connections beyond the limit are dropped and counted', async (t) => {
   const third = await rawConnection(t, server.port, '127.0.0.3');
   await until(() => third.closed, 'the third is closed');
   t.match(await metrics.render(), /archwright_dropped_connections_total 1\n/);
+});
+
+const good: readonly [text: string, host: string | undefined, port: number, url: string][] = [
+  ['127.0.0.1:8443', '127.0.0.1', 8443, 'https://127.0.0.1:8443'],
+  ['localhost:0', 'localhost', 0, 'https://localhost:0'],
+  [':8443', undefined, 8443, 'https://127.0.0.1:8443'],
+  ['0.0.0.0:1', '0.0.0.0', 1, 'https://127.0.0.1:1'],
+  ['[::1]:65535', '::1', 65535, 'https://[::1]:65535'],
+  ['[::]:80', '::', 80, 'https://[::1]:80'],
+  // The chart does not know if the pod's address is IPv4 or IPv6.
+  ['[10.0.0.1]:80', '10.0.0.1', 80, 'https://10.0.0.1:80'],
+];
+
+for (const [text, host, port, url] of good) {
+  test(`listens on ${text}`, async (t) => {
+    t.strictSame(parseListenAddress(text), { host, port });
+    t.equal(urlOf('https', host, port), url);
+  });
+}
+
+for (const text of [
+  '',
+  '8443',
+  'host',
+  'host:',
+  '::1:8443',
+  '[::1]',
+  '[host]:1',
+  'host:65536',
+  'host:-1',
+  'a b:1',
+  'http://a:1',
+]) {
+  test(`refuses "${text}"`, async (t) => {
+    t.throws(() => parseListenAddress(text), {
+      name: 'ServingError',
+      message: /^".*" is not an address to listen on/,
+    });
+  });
+}
+
+/** Attack: a few clients use all connections of a server, to block the API server. */
+
+test('three addresses cannot use all connections', async (t) => {
+  const metrics = createMetrics();
+  const ca = await createCa();
+  const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }));
+  const server = await startServer({
+    listen: '127.0.0.1:0',
+    handler: (_request, response) => response.end('hello'),
+    log: recordingLog().log,
+    metrics,
+    tls: { source: dir },
+    limits: { quietMs: 1, maxConnections: 128 },
+  });
+  t.teardown(() => server.drain(0));
+  const dropped = async (): Promise<number> =>
+    Number(/^archwright_dropped_connections_total (\d+)$/m.exec(await metrics.render())?.[1]);
+  let closed = 0;
+  for (const [address, share] of [
+    ['127.0.0.2', 64],
+    ['127.0.0.3', 32],
+    ['127.0.0.4', 16],
+  ] as const) {
+    const all = await Promise.all(Array.from({ length: 130 }, () => rawConnection(t, server.port, address)));
+    closed += all.length - share;
+    await until(async () => (await dropped()) === closed, 'the others are closed');
+    await until(() => all.filter((socket) => !socket.closed).length === share, 'the clients see it');
+  }
+  const responses = await Promise.all(
+    Array.from({ length: 8 }, () => send(server.url, { ca: ca.cert, agent: false })),
+  );
+  t.strictSame(
+    responses.map(({ body }) => body),
+    Array.from({ length: 8 }, () => 'hello'),
+    'the API server gets its responses',
+  );
+});
+
+test('an address may open as many connections as it closed', async (t) => {
+  const connections = new Connections(8);
+  const open = (): Socket | undefined => {
+    const socket = Object.assign(new EventEmitter(), {
+      remoteAddress: '127.0.0.2',
+      destroy: () => undefined,
+    });
+    return connections.add(socket as object as Socket) ? (socket as object as Socket) : undefined;
+  };
+  const first = Array.from({ length: 5 }, open);
+  t.equal(first.filter((socket) => socket === undefined).length, 1);
+  for (const socket of first.slice(0, 2)) socket?.emit('close');
+  t.equal(connections.size, 2);
+  t.strictSame(
+    Array.from({ length: 3 }, open).map((socket) => socket !== undefined),
+    [true, true, false],
+  );
 });

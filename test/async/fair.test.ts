@@ -1,7 +1,15 @@
-import { setImmediate as settled } from 'node:timers/promises';
 import t from 'tap';
+import { inTurn } from '../../src/async/fair-queue.ts';
+import { setImmediate as settled } from 'node:timers/promises';
 import { FairSemaphore, FairSemaphores, Overloaded, type Leave } from '../../src/async/fair-semaphore.ts';
 import { neverAborted } from '../support/never-aborted.ts';
+
+t.test('keys take turns, and what has several keys comes once', async (t) => {
+  const items = ['a1', 'a2', 'a3', 'ab', 'b1', 'c1'];
+  const keysOf = (item: string) => item.replace(/\d/, '').split('');
+  t.strictSame(inTurn(items, keysOf), ['a1', 'ab', 'c1', 'a2', 'b1', 'a3']);
+  t.strictSame(inTurn([], keysOf), []);
+});
 
 /** A semaphore that records the order of its callers. */
 function recorded(semaphore: FairSemaphore) {

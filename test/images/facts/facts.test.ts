@@ -1,7 +1,9 @@
 import { anything, assert, property } from 'fast-check';
 import t from 'tap';
 import { formatFacts, InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
-import { digestOf, factsOf, failureOf } from '../../support/facts.ts';
+import { digestOf, factsOf, failureOf, defaultCacheTimes } from '../../support/facts.ts';
+import { createRequestOf } from '../../../src/images/facts/facts.ts';
+import { shortNameOf } from '../../../src/images/references/reference.ts';
 
 const good = factsOf('docker.io/library/nginx:1.25');
 const refused = failureOf('nginx', 'unauthorized');
@@ -122,4 +124,31 @@ t.test('property: any value is read or refused with InvalidFacts', async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+const nobody = { namespace: 'default', serviceAccount: undefined };
+
+t.test('a short name is noted only if nodes resolve it by themselves', async (t) => {
+  let isOwn = false;
+  const requestOf = createRequestOf(defaultCacheTimes, false, () => isOwn);
+  const namesOf = () =>
+    ['team/app:v1', 'quay.io/team/app:v1'].map((image) => requestOf(image, 'Always', nobody).shortName);
+  t.strictSame(namesOf(), [undefined, undefined]);
+  isOwn = true;
+  t.strictSame(namesOf(), ['team/app', undefined]);
+});
+
+t.test('short names by the rules of CRI-O', async (t) => {
+  const digest = `sha256:${'a'.repeat(64)}`;
+  for (const [image, name] of [
+    ['nginx', 'nginx'],
+    [`nginx:1@${digest}`, 'nginx'],
+    ['MYREG/app:v1', 'MYREG/app'],
+    ['a_b.c/d', 'a_b.c/d'],
+    ['localhost/app', undefined],
+    ['localhost', 'localhost'],
+    ['host:5000/app', undefined],
+    ['docker.io/nginx', undefined],
+  ] as const)
+    t.equal(shortNameOf(image), name, image);
 });
