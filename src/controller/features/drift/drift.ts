@@ -48,23 +48,19 @@ export const drift: Feature = {
   },
 };
 
-interface TagState {
-  /** When its check is due; server time, milliseconds. */
-  readonly nextAt: number;
-  /** The credentials of other pods are tried after each refusal. */
-  readonly refusals: number;
-}
-
 /** @returns checks the tags that are due; throws KubeError */
 export function createDriftMonitor(leader: LeaderContext) {
   const { cache, caches, clock, configuration, log, serverNow } = leader;
   const configMap = ownNames(configuration()).drift;
   const reports = createReports(leader);
   const parse = createReferenceCache();
-  /** By tag of running pods, as `states`. */
+  /** By tag of running pods, as what follows. */
   const drifted = new Map<string, DriftedTag>();
   let hasNotes = false;
-  const states = new Map<string, TagState>();
+  /** Tags that are due. */
+  const waiting = new Set<string>();
+  /** The credentials of other pods are tried after each refusal. */
+  const refusals = new Map<string, number>();
   /** Server time of the last round, milliseconds. The last leader did the checks before. */
   let lookedAt = serverNow();
 
@@ -96,13 +92,8 @@ export function createDriftMonitor(leader: LeaderContext) {
     const now = serverNow();
     const after = Math.min(lookedAt, now);
     lookedAt = now;
-    return tags.filter(({ image }) => {
-      const { nextAt = Infinity, refusals = 0 } = states.get(image) ?? {};
-      // It is earlier if the interval is shorter now, or the clock was set back.
-      const dueAt = Math.min(nextAt, nextCheckAt(image, intervalMs, after));
-      states.set(image, { nextAt: dueAt, refusals });
-      return dueAt <= now;
-    });
+    for (const { image } of tags) if (nextCheckAt(image, intervalMs, after) <= now) waiting.add(image);
+    return tags.filter(({ image }) => waiting.has(image));
   }
 
   async function checkAll(tags: readonly RunningTag[]): Promise<void> {
@@ -113,16 +104,13 @@ export function createDriftMonitor(leader: LeaderContext) {
   }
 
   async function check(tag: RunningTag): Promise<void> {
+    waiting.delete(tag.image);
     const known = drifted.get(tag.image);
-    const { refusals = 0 } = states.get(tag.image) ?? {};
-    const checked = await checkTag({ leader, tag, use: useFor(tag, refusals), known });
+    const refused = refusals.get(tag.image) ?? 0;
+    const checked = await checkTag({ leader, tag, use: useFor(tag, refused), known });
     reports.checked(resultOf(checked));
-    const isRefused =
-      checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
-    states.set(tag.image, {
-      nextAt: nextCheckAt(tag.image, configuration().driftInterval, serverNow()),
-      refusals: isRefused ? refusals + 1 : refusals,
-    });
+    if (checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code))
+      refusals.set(tag.image, refused + 1);
     if (checked.kind === 'known') await note(tag, checked, known);
   }
 
@@ -143,7 +131,8 @@ export function createDriftMonitor(leader: LeaderContext) {
 
   /** Forgets tags that no pod uses, and drift that ended because all pods run what the tag names. */
   function forget(tags: ReadonlyMap<string, RunningTag>): void {
-    for (const image of states.keys()) if (!tags.has(image)) states.delete(image);
+    for (const known of [waiting, refusals])
+      for (const image of known.keys()) if (!tags.has(image)) known.delete(image);
     for (const [image, { digest }] of drifted) {
       const tag = tags.get(image);
       const running = tag && [...runningDigests(tag, caches.nodes).keys()];
