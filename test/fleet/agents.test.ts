@@ -1,10 +1,14 @@
 /** What the fleet knows of its agents from their `/v1/info`: groups, reports, problems, availability. */
+import { readFileSync } from 'node:fs';
 import { setImmediate as settled } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { readAgentInfo } from '../../src/fleet/agents.ts';
 import { classify } from '../../src/nodes/classify.ts';
 import { groupByClass } from '../../src/nodes/node-classes.ts';
+import { recordingLog } from '../support/captured.ts';
 import { requestFor } from '../support/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { like } from '../support/like.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { until } from '../support/until.ts';
 import { startFleet } from './fleet-setup.ts';
@@ -23,7 +27,8 @@ async function setup(t: Test, scripts: readonly Script[], nodes: readonly (strin
   };
   list();
   const clock = createFakeClock();
-  const { fleet, metric } = await startFleet(t, pki, discovery, { clock });
+  const { log, lines } = recordingLog();
+  const { fleet, metric } = await startFleet(t, pki, discovery, { clock, log });
   await fleet.grouped(neverAborted);
   return {
     agents,
@@ -32,6 +37,11 @@ async function setup(t: Test, scripts: readonly Script[], nodes: readonly (strin
     list,
     fleet,
     metric,
+    /** Lines about availability. */
+    logged: () =>
+      lines
+        .filter((line) => line['agents'] !== undefined)
+        .map(({ level, msg, agents: count }) => `${String(level)} ${String(count)} ${String(msg)}`),
     groups: () => metric('archwright_fleet_credential_groups'),
     /** Each group's nodes and architectures; all agents have every image. */
     members: async () => {
@@ -193,39 +203,22 @@ t.test('attack: an agent cannot report for the node of another agent', async (t)
 });
 
 t.test('what an agent says of itself is checked, cleaned and bounded', async (t) => {
-  const { agents, clock, fleet, members, groups } = await setup(t, [{ fingerprint: 'z' }, {}]);
-  const known = async (info: unknown) => {
-    if (agents[1]) agents[1].script.info = () => info;
-    await clock.advance(minute);
-    await fleet.grouped(neverAborted);
-    const group = (await members()).find(({ name }) => name !== 'z');
-    const [reports, problems] = [fleet.nodeReports(), fleet.credentialProblems()];
-    return { ...group, reports: Object.fromEntries(reports), problems: Object.fromEntries(problems) };
-  };
-  const nothing = { nodes: [], architectures: [], reports: {}, problems: {} };
   const node = 'worker-3.pool.example';
   const info = { credentialFingerprint: 'f', nodeName: node, architecture: 'arm64' };
-  t.strictSame(await known({ ...info, later: 1, node: { pullMode: 'local', amd64Level: 9, later: 'x' } }), {
-    name: 'f',
-    nodes: [node],
-    architectures: ['arm64'],
-    reports: { [node]: { pullMode: 'local' } },
-    problems: {},
-  });
-  const names = ['', 'UPPER', 'a b', '-a', 'a-', 'a/b', 'ä', 'n'.repeat(254), 7, null, ['n'], 'a\n'];
-  for (const nodeName of names)
-    t.strictSame(
-      await known({ credentialFingerprint: 'f', nodeName }),
-      { name: 'f', ...nothing },
-      String(nodeName),
-    );
+  const read = (more: object) => readAgentInfo({ ...info, ...more });
+  const cleaned = read({ later: 1, node: { pullMode: 'local', amd64Level: 9, later: 'x' } });
+  like(t, cleaned, { fingerprint: 'f', node, architecture: 'arm64', problems: [], execErrors: undefined });
+  t.strictSame(cleaned?.report, { pullMode: 'local' });
+  for (const nodeName of ['', 'UPPER', 'a b', '-a', 'a-', 'a/b', 'ä', 'n'.repeat(254), 7, null, ['n'], 'a\n'])
+    t.equal(read({ nodeName })?.node, undefined, String(nodeName));
   for (const architecture of ['', 'x'.repeat(64), 7, null])
-    t.strictSame(await known({ credentialFingerprint: 'f', architecture }), { name: 'f', ...nothing });
+    t.equal(read({ architecture })?.architecture, undefined, String(architecture));
+  for (const credentialFingerprint of ['', 'f'.repeat(257), 1, undefined])
+    t.equal(read({ credentialFingerprint }), undefined);
 
   const problem = { source: 'docker-config', origin: '/a', message: 'is not valid JSON' };
-  const read = async (problems: unknown) =>
-    (await known({ ...info, credentialProblems: problems })).problems[node];
-  t.strictSame(await read([problem, { ...problem, later: 1 }]), [problem, problem]);
+  const problemsOf = (credentialProblems: unknown) => read({ credentialProblems })?.problems;
+  t.strictSame(problemsOf([problem, { ...problem, later: 1 }]), [problem, problem]);
   const hostile = [
     null,
     'x',
@@ -234,20 +227,17 @@ t.test('what an agent says of itself is checked, cleaned and bounded', async (t)
     { ...problem, message: 1 },
   ];
   for (const problems of [undefined, null, {}, 'x', [], ...hostile.map((one) => [one])])
-    t.equal(await read(problems), undefined, JSON.stringify(problems));
-  const [cleaned] = (await read([{ ...problem, origin: 'a\nb\u001b[31m', message: 'x'.repeat(9999) }])) ?? [];
-  t.strictSame(cleaned, { ...problem, origin: 'a?b?[31m', message: cleaned?.message });
-  t.equal(cleaned?.message.length, 400);
-  t.equal((await read(Array.from({ length: 50 }, () => problem)))?.length, 10);
+    t.strictSame(problemsOf(problems), [], JSON.stringify(problems));
+  const [long] = problemsOf([{ ...problem, origin: 'a\nb\u001b[31m', message: 'x'.repeat(9999) }]) ?? [];
+  t.strictSame(long, { ...problem, origin: 'a?b?[31m', message: long?.message });
+  t.equal(long?.message.length, 400);
+  t.equal(problemsOf(Array.from({ length: 50 }, () => problem))?.length, 10);
 
   const error = { pod: '0b6c4b9e-6f5d-4c1e-9d55-0f5f2a1d9a77', container: 'a'.repeat(64), program: 'sh' };
-  const errorsOf = async (execErrors: unknown) => {
-    await known({ ...info, execErrors });
-    return fleet.execErrors().get(node);
-  };
-  t.strictSame(await errorsOf({ state: 'no-events', errors: [] }), { state: 'no-events', errors: [] });
+  const errorsOf = (execErrors: unknown) => read({ execErrors })?.execErrors;
+  t.strictSame(errorsOf({ state: 'no-events', errors: [] }), { state: 'no-events', errors: [] });
   for (const execErrors of [undefined, 'x', { errors: [error] }, { state: 'x', errors: [error] }])
-    t.equal(await errorsOf(execErrors), undefined, JSON.stringify(execErrors));
+    t.equal(errorsOf(execErrors), undefined, JSON.stringify(execErrors));
   const { program: _, ...nameless } = error;
   const given = [
     { ...error, later: 1 },
@@ -257,18 +247,11 @@ t.test('what an agent says of itself is checked, cleaned and bounded', async (t)
     { ...error, container: `${error.container}\n` },
     null,
   ];
-  t.strictSame(await errorsOf({ state: 'on', errors: given }), {
+  t.strictSame(errorsOf({ state: 'on', errors: given }), {
     state: 'on',
     errors: [error, nameless, nameless],
   });
-  const many = await errorsOf({ state: 'on', errors: Array.from({ length: 99 }, () => error) });
-  t.equal(many?.errors.length, 30);
-
-  t.equal(await groups(), 2);
-  for (const credentialFingerprint of ['f'.repeat(257), '', 1, undefined]) {
-    const one = await setup(t, [{ info: () => ({ ...info, credentialFingerprint }) }]);
-    t.equal(await one.groups(), 0, String(credentialFingerprint));
-  }
+  t.equal(errorsOf({ state: 'on', errors: Array.from({ length: 99 }, () => error) })?.errors.length, 30);
 });
 
 t.test('grouped waits for an agent that is silent, until its signal aborts; new agents do not', async (t) => {
@@ -291,4 +274,43 @@ t.test('grouped waits for an agent that is silent, until its signal aborts; new 
   stop.abort();
   await settled();
   t.ok(hasReturned);
+});
+
+const gone = /^warn \d no agent answers: images that are not in memory are unknown, and gate no pods/;
+const back = /^info 1 agents answer again: unknown images gate pods$/;
+
+t.test('without an agent that answers, the fleet is unavailable after 30 s', async (t) => {
+  const { clock, discovery, fleet, metric, agents, list, logged } = await setup(t, [{}]);
+  const isShown = () => metric('archwright_fleet_available');
+  for (let round = 0; round < 3; round += 1) {
+    discovery.set([]);
+    await fleet.grouped(neverAborted);
+    await clock.advance(25_000);
+    t.ok(fleet.isAvailable(), 'a short outage');
+    list();
+    await fleet.grouped(neverAborted);
+  }
+  t.strictSame(logged(), []);
+  discovery.set([]);
+  await fleet.grouped(neverAborted);
+  await clock.advance(29_000);
+  t.strictSame([fleet.isAvailable(), await isShown()], [true, 1]);
+  await clock.advance(1000);
+  t.strictSame([fleet.isAvailable(), await isShown()], [false, 0]);
+  const alerts = readFileSync('charts/archwright/files/alerts.json', 'utf8');
+  t.ok(alerts.includes('"min(archwright_fleet_available) == 0"'), 'an alert follows the metric');
+  await clock.advance(600_000);
+  like(t, logged(), [gone]);
+  list();
+  await fleet.grouped(neverAborted);
+  t.strictSame([fleet.isAvailable(), await isShown()], [true, 1]);
+  like(t, logged(), [gone, back]);
+  await agents[0]?.stop();
+  await clock.advance(60_000);
+  await fleet.grouped(neverAborted);
+  t.equal(await metric('archwright_fleet_agents{state="silent"}'), 1);
+  t.ok(fleet.isAvailable(), 'not for long');
+  await clock.advance(30_000);
+  t.notOk(fleet.isAvailable());
+  like(t, logged(), [gone, back, gone]);
 });

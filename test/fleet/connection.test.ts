@@ -217,11 +217,6 @@ t.test('a renewed certificate serves new connections, and running requests finis
   t.equal(await agent.open(), 1, 'the connection with the old certificate was closed after its answer');
 });
 
-t.test('missing TLS files are an error', async (t) => {
-  const pki = await createPki(t);
-  await t.rejects(connect(t, pki, { dir: '/nonexistent' }), { name: 'ServingError', message: /tls\.crt/ });
-});
-
 t.test('each HTTP status has an error code', async (t) => {
   const cases: [number, AgentErrorCode][] = [
     [400, 'bad-answer'],

@@ -1,12 +1,14 @@
 /** The warm-up: shared facts of all agents, each believed for the repositories that it owns. */
 import type { ServerResponse } from 'node:http';
 import t, { type Test } from 'tap';
+import { systemClock } from '../../src/async/clock.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
-import { readableLog } from '../support/captured.ts';
-import { factsOf } from '../support/facts.ts';
+import { readableLog, silentLog } from '../support/captured.ts';
+import { factsOf, requestFor } from '../support/facts.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { ownersOf, startFleet } from './fleet-setup.ts';
-import { createPki, startScripted } from './support.ts';
+import { createPki, startScripted, type FactsRequest } from './support.ts';
 
 /** An image with this name in a repository that the agent owns. */
 type Owned = (name: string) => string;
@@ -100,4 +102,42 @@ t.test('an abort ends the stream without an error', async (t) => {
   );
   t.ok(found.length <= 1);
   t.equal(logged(), '');
+});
+
+t.test('attack: an agent lies about all images, to the warm-up and in lookups', async (t) => {
+  const images = Array.from({ length: 60 }, (_, index) => `registry.example/team/app-${index}:1`);
+  const lie = {
+    platforms: [{ os: 'linux', architecture: 's390x' }],
+    confirmedAt: '2999-01-01T00:00:00.000Z',
+  };
+  const pki = await createPki(t);
+  const agents = await Promise.all([1, 2, 3, 4].map(() => startScripted(t, pki)));
+  const [rogue] = agents;
+  Object.assign(rogue?.script ?? {}, {
+    known: (response: ServerResponse) =>
+      void response.end(images.map((image) => `${JSON.stringify(factsOf(image, lie))}\n`).join('')),
+    facts: ({ images: wanted }: FactsRequest) => ({
+      results: wanted.map(({ image }) => factsOf(image, lie)),
+    }),
+  });
+  const { fleet } = await startFleet(t, pki, agents, { clock: systemClock });
+  const cache = new FactsCache({ source: fleet, log: silentLog });
+  t.teardown(() => cache.close());
+  await fleet.readShared((facts) => cache.learn(facts), neverAborted);
+  const owners = await ownersOf(images, agents);
+  const owned = images.filter((_, index) => owners[index] === rogue?.url);
+  const lookup = (image: string) => cache.get(requestFor(image), { signal: neverAborted });
+  t.strictSame(
+    images.filter((image) => cache.peek(requestFor(image))),
+    owned,
+    'only repositories that it owns count',
+  );
+  const answers = await Promise.all(images.filter((image) => !owned.includes(image)).map(lookup));
+  for (const { error, platforms } of answers) t.strictSame([error, platforms.length], [undefined, 2]);
+  const newTag = owned[0]?.replace(':1', ':2') ?? '';
+  await lookup(newTag);
+  for (const image of [owned[0] ?? '', newTag]) {
+    const { confirmedAt = '' } = cache.peek(requestFor(image)) ?? {};
+    t.ok(Date.parse(confirmedAt) <= Date.now(), `not confirmed in the future: ${confirmedAt}`);
+  }
 });
