@@ -1,75 +1,171 @@
+/** Cluster state of decisions: labels, Secrets, classes of nodes, which nodes an agent represents, drifted tags. */
 import t from 'tap';
-import { createKubeClient } from '../../src/kube/api/client.ts';
 import { connectCluster } from '../../src/cluster/cluster.ts';
-import { events, json, startKubeServer } from '../support/kube-server.ts';
+import { connectedStore } from '../kube/support.ts';
 import { silentLog } from '../support/captured.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { like } from '../support/like.ts';
+import {
+  type PooledNode,
+  createNodeClasses,
+  createNodeHostnames,
+  pooledNode,
+} from '../../src/cluster/nodes.ts';
+import { classify } from '../../src/nodes/classify.ts';
+import type { NodeReport } from '../../src/nodes/node-report.ts';
+import { followDriftedTags } from '../../src/cluster/config-map.ts';
+import { formatDrifted, keyOfDrifted } from '../../src/images/sources/drifted-tags.ts';
+import { systemClock } from '../../src/async/clock.ts';
 
-const node = (name: string, architecture?: string, labels = {}): object => ({
-  metadata: { name, labels },
-  ...(architecture !== undefined && { status: { nodeInfo: { architecture } } }),
-});
-
-void t.test(
-  'labels and architectures come from watches, Secrets are read by name, and are absent if forbidden',
+t.test(
+  'labels and architectures come from watches, Secrets are read by name, absent if forbidden',
   async (t) => {
-    const server = await startKubeServer();
-    server.script(
-      '/api/v1/namespaces',
-      json({
-        metadata: { resourceVersion: '1' },
-        items: [{ metadata: { name: 'team', labels: { a: 'b' } } }],
-      }),
-    );
-    server.script('/api/v1/namespaces?watch', events());
-    server.script(
-      '/api/v1/nodes',
-      json({
-        metadata: { resourceVersion: '1' },
-        items: [
-          node('n1', 'arm64', { 'kubernetes.io/arch': 'amd64' }),
-          // As the API server has it before the kubelet reports.
-          node('virtual', '', { 'kubernetes.io/arch': 'riscv64' }),
-          node('mute', ''),
-          node('n2', undefined, { 'kubernetes.io/arch': 's390x', 'kubernetes.io/hostname': 'h2' }),
-        ],
-      }),
-    );
-    server.script('/api/v1/nodes?watch', events());
-    server.script('/api/v1/namespaces/team/secrets/pull', json({ metadata: { name: 'pull' }, type: 'x' }));
-    server.script('/api/v1/namespaces/team/secrets/denied', json({ message: 'rbac' }, 403));
-    server.script('/api/v1/namespaces/team/secrets/broken', json({ message: 'etcd' }, 500));
-    server.script(
-      '/api/v1/namespaces/team/serviceaccounts/default',
-      json({ imagePullSecrets: [{ name: 'one' }, {}, { name: '' }, { name: 'two' }] }),
-    );
-    const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
-    const cluster = connectCluster({ client, log: silentLog });
-    t.teardown(async () => {
-      cluster.close();
-      await server.close();
+    const { store, client } = await connectedStore(t);
+    const putNode = (name: string, labels: object, architecture?: string): void =>
+      void store.put(`/api/v1/nodes/${name}`, {
+        metadata: { labels },
+        status: { nodeInfo: { architecture } },
+      });
+    putNode('n1', { 'kubernetes.io/arch': 'amd64' }, 'arm64');
+    // As the API server has it before the kubelet reports.
+    putNode('virtual', { 'kubernetes.io/arch': 'riscv64' }, '');
+    putNode('mute', {}, '');
+    putNode('n2', { 'kubernetes.io/arch': 's390x', 'kubernetes.io/hostname': 'h2' });
+    store.put('/api/v1/namespaces/team', { metadata: { labels: { a: 'b' } } });
+    for (const name of ['pull', 'denied', 'broken'])
+      store.put(`/api/v1/namespaces/team/secrets/${name}`, { type: 'x' });
+    store.fault(/denied$/, { status: 403 });
+    store.fault(/broken$/, { status: 500 });
+    store.put('/api/v1/namespaces/team/serviceaccounts/default', {
+      imagePullSecrets: [{ name: 'one' }, {}, { name: '' }, { name: 'two' }],
     });
+    const cluster = connectCluster({ client, log: silentLog });
+    t.teardown(() => cluster.close());
     await cluster.ready(neverAborted);
-    t.strictSame(cluster.namespaceLabels('team'), { a: 'b' });
-    t.strictSame(cluster.namespaceLabels('other'), {});
-    t.equal(cluster.nodeArchitecture('n1'), 'arm64');
-    t.equal(cluster.nodeArchitecture('n2'), 's390x');
-    t.equal(cluster.nodeArchitecture('n3'), undefined);
-    t.equal(cluster.nodeArchitecture('virtual'), 'riscv64');
-    t.equal(cluster.nodeArchitecture('mute'), undefined);
-    t.strictSame(
-      ['n1', 'n2', 'n3'].flatMap((node) => cluster.nodeHostnames(node)),
-      ['n1', 'h2', 'n3'],
-    );
-    const { signal } = new AbortController();
-    like(t, await cluster.secret('team', 'pull', signal), { type: 'x' });
-    t.equal(await cluster.secret('team', 'missing', signal), undefined);
-    t.equal(await cluster.secret('team', 'denied', signal), undefined);
-    await t.rejects(cluster.secret('team', 'broken', signal), { code: 'unavailable' });
-    t.strictSame(await cluster.serviceAccountPullSecrets('team', 'default', signal), ['one', 'two']);
-    t.strictSame(await cluster.serviceAccountPullSecrets('team', 'none', signal), []);
-    t.equal(await cluster.secret('../..', 'x/y', signal), undefined);
-    t.match(server.requests.at(-1)?.path, '/api/v1/namespaces/..%2F../secrets/x%2Fy');
+    t.strictSame([cluster.namespaceLabels('team')['a'], cluster.namespaceLabels('other')], ['b', {}]);
+    const names = ['n1', 'n2', 'n3', 'virtual', 'mute'];
+    t.strictSame(names.map(cluster.nodeArchitecture), ['arm64', 's390x', undefined, 'riscv64', undefined]);
+    t.strictSame(names.slice(0, 3).flatMap(cluster.nodeHostnames), ['n1', 'h2', 'n3']);
+    const secret = (name: string, namespace = 'team') => cluster.secret(namespace, name, neverAborted);
+    like(t, await secret('pull'), { type: 'x' });
+    t.equal(await secret('missing'), undefined);
+    t.equal(await secret('denied'), undefined);
+    await t.rejects(secret('broken'), { code: 'unavailable' });
+    t.strictSame(await cluster.serviceAccountPullSecrets('team', 'default', neverAborted), ['one', 'two']);
+    t.strictSame(await cluster.serviceAccountPullSecrets('team', 'none', neverAborted), []);
+    t.equal(await secret('x/y', '../..'), undefined);
+    t.equal(store.requests.at(-1)?.path, '/api/v1/namespaces/..%2F../secrets/x%2Fy');
   },
 );
+
+const agent = { 'arch.example/agent': 'true' };
+const node = (hostname: string, pool: string, labels = {}): PooledNode =>
+  pooledNode({ 'kubernetes.io/hostname': hostname, 'karpenter.sh/nodepool': pool, ...labels });
+
+function nodesOf(initial: Readonly<Record<string, PooledNode>>) {
+  const nodes = new Map(Object.entries(initial));
+  const listeners: (() => void)[] = [];
+  return {
+    get: (_: string, name: string) => nodes.get(name),
+    values: () => nodes.values(),
+    onChange: (listener: () => void) => void listeners.push(listener),
+    put: (name: string, object: PooledNode) => {
+      nodes.set(name, object);
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+t.test('an agent represents the nodes of its pool that run none', async (t) => {
+  const nodes = nodesOf({
+    a1: node('host-a1', 'a', agent),
+    a2: node('host-a2', 'a', agent),
+    a3: node('host-a3', 'a'),
+    b1: node('host-b1', 'b'),
+    mute: pooledNode({ 'karpenter.sh/nodepool': 'a' }),
+  });
+  const hostnames = createNodeHostnames(nodes);
+  t.strictSame(hostnames('a1'), ['host-a1', 'host-a3']);
+  t.strictSame(hostnames('a2'), ['host-a2', 'host-a3']);
+  t.strictSame(hostnames('b1'), ['host-b1'], 'with agents on all nodes, each represents only its own');
+  t.strictSame(hostnames('gone'), ['gone']);
+  nodes.put('a4', node('host-a4', 'a'));
+  t.strictSame(hostnames('a1'), ['host-a1', 'host-a3', 'host-a4']);
+});
+
+t.test('nodes are grouped by class again only after a class or a report has changed', async (t) => {
+  const classified = (name: string, architecture: string) => ({
+    classified: classify({
+      metadata: { name },
+      status: { nodeInfo: { architecture, operatingSystem: 'linux' } },
+    }),
+  });
+  const nodes = new Map<string, ReturnType<typeof classified>>();
+  let changed: Parameters<Parameters<typeof createNodeClasses>[0]['onEach']>[0] = () => undefined;
+  let reports: ReadonlyMap<string, NodeReport> = new Map();
+  const put = (name: string, object: ReturnType<typeof classified>, isTold = true): void => {
+    const previous = nodes.get(name);
+    nodes.set(name, object);
+    if (isTold) changed({ namespace: '', name, object, previous });
+  };
+  put('n1', classified('n1', 'amd64'));
+  const watch: Parameters<typeof createNodeClasses>[0] = {
+    values: () => nodes.values(),
+    onEach: (listener) => void (changed = listener),
+  };
+  t.equal(createNodeClasses(watch)()?.size, 1, 'without reports');
+  const classes = createNodeClasses(watch, () => reports);
+  const architectures = () =>
+    [...(classes()?.values() ?? [])]
+      .flat()
+      .map((group) => [group.class.architecture, group.class.amd64Level]);
+  t.strictSame(architectures(), [['amd64', undefined]], 'nodes from before');
+  const first = classes();
+  put('n2', classified('n2', 'arm64'), false);
+  put('n1', classified('n1', 'amd64'));
+  t.equal(classes(), first, 'an equal node');
+  put('n2', classified('n2', 'arm64'));
+  t.equal(classes(), first, 'equal to what was there');
+  put('n3', classified('n3', 'amd64'));
+  t.not(classes(), first);
+  t.equal(architectures().length, 2);
+  reports = new Map([['n1', { amd64Level: 3 }]]);
+  t.strictSame(architectures().filter(([name]) => name === 'amd64').length, 2, 'a report splits a class');
+  nodes.clear();
+  changed({ namespace: '', name: 'n3', object: undefined, previous: classified('n3', 'amd64') });
+  t.equal(classes(), undefined, 'no node is known');
+});
+
+const path = '/api/v1/namespaces/archwright/configmaps/archwright-drift';
+
+t.test('each digest of a drifted tag is applied once, until the tag names another', async (t) => {
+  const { store, client } = await connectedStore(t);
+  const applied: string[] = [];
+  const followed = followDriftedTags({
+    client,
+    namespace: 'archwright',
+    name: 'archwright-drift',
+    clock: systemClock,
+    log: silentLog,
+    cache: {
+      forget: (tags) => applied.push(...[...tags].map(({ image, digest }) => `${image} ${digest.at(-1)}`)),
+    },
+  });
+  t.teardown(() => followed.close());
+  const note = async (tags: Readonly<Record<string, string>>, ...expected: readonly string[]) => {
+    const entries = Object.entries(tags).map(([image, letter]) => {
+      const digest = `sha256:${letter.repeat(64)}`;
+      const tag = { image, digest, lost: ['linux/arm64'], gained: [], since: 1_700_000_000_000 };
+      return [keyOfDrifted(image), formatDrifted(tag)] as const;
+    });
+    store.put(path, { data: Object.fromEntries(entries) });
+    await store.until(() => applied.length >= expected.length, expected.join());
+    t.strictSame(applied, expected);
+  };
+  await note({ a: 'a' }, 'a a');
+  await note({ a: 'a', b: 'b' }, 'a a', 'b b');
+  await note({ a: 'c', b: 'b' }, 'a a', 'b b', 'a c');
+  store.remove(path);
+  await store.quiet();
+  await note({ a: 'c' }, 'a a', 'b b', 'a c', 'a c');
+});

@@ -1,31 +1,32 @@
-/**
- * Secrets and service accounts are cached, even absent ones. `test/webhook/pull-secrets.test.ts` has the
- * rest.
- */
+/** How pull secrets are read: cached, even absent ones, in a bounded memory, with suggestions for missing ones. */
 import { test } from 'tap';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { seriesOf } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { neverAborted } from '../support/never-aborted.ts';
 import { like } from '../support/like.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
 function setUp(answer: (name: string) => Promise<Secret | undefined>) {
   const clock = createFakeClock();
+  const metrics = createMetrics();
   const reads: string[] = [];
   const secret = (namespace: string, name: string): Promise<Secret | undefined> => {
     reads.push(`${namespace}/${name}`);
     return answer(name);
   };
   const cluster = { secret, serviceAccountPullSecrets: () => Promise.resolve([]) };
-  const pullSecrets = createPullSecrets({ cluster, keepMs: 60_000, clock, metrics: createMetrics() });
-  const read = (name: string, namespace = 'a', asker = neverAborted) =>
-    pullSecrets.source(namespace, { names: [name] }, asker);
-  return { clock, reads, read };
+  const pullSecrets = createPullSecrets({ cluster, keepMs: 60_000, clock, metrics });
+  const read = (name: string | readonly string[], namespace = 'a', asker = neverAborted) =>
+    pullSecrets.source(namespace, { names: [name].flat() }, asker);
+  const count = (outcome: string) =>
+    seriesOf(metrics, `archwright_pull_secret_reads_total{outcome="${outcome}"}`);
+  return { clock, reads, read, count };
 }
 
 test('one request serves concurrent callers, absent objects are cached, failures are not', async (t) => {
-  const { clock, reads, read } = setUp(async (name) => {
+  const { clock, reads, read, count } = setUp(async (name) => {
     if (name === 'failing') throw new Error('away');
     return name === 'absent' ? undefined : { metadata: { name } };
   });
@@ -39,6 +40,7 @@ test('one request serves concurrent callers, absent objects are cached, failures
   t.strictSame(reads, ['a/x', 'a/x', 'b/x'], 'cached per namespace');
   for (const name of ['absent', 'absent', 'failing', 'failing']) await read(name);
   t.strictSame(reads.slice(3), ['a/absent', 'a/failing', 'a/failing']);
+  t.strictSame(await Promise.all(['found', 'missing', 'failed'].map(count)), [3, 1, 2]);
 });
 
 test('if a caller stops waiting, the next one still gets the result', async (t) => {
@@ -74,11 +76,45 @@ test('a name that no Secret can have causes no request', async (t) => {
   t.strictSame(reads, []);
 });
 
-test('a thousand objects are cached, and the oldest are dropped first', async (t) => {
+test('a thousand objects are cached, and the oldest are dropped first; of one pod, few are read', async (t) => {
   const { reads, read } = setUp((name) => Promise.resolve({ metadata: { name } }));
   for (let index = 0; index <= 1000; index += 1) await read(`x${index}`);
   await read('x1000');
   t.equal(reads.length, 1001, 'the newest is cached');
   await read('x0');
   t.equal(reads.length, 1002, 'the oldest is not cached');
+  await read(Array.from({ length: 1000 }, (_, index) => `y${index}`));
+  t.equal(reads.length, 1022);
+});
+
+test('Secrets are cached without what no pod reads, and in a limited memory', async (t) => {
+  for (const [type, kib, again] of [
+    ['Opaque', 1024, 0],
+    ['kubernetes.io/dockerconfigjson', 1024, 0],
+    ['kubernetes.io/dockerconfigjson', 250, 68],
+  ] as const) {
+    const data = { '.dockerconfigjson': 'x'.repeat(kib * 1024) };
+    const { reads, read } = setUp((name) => Promise.resolve({ metadata: { name }, type, data }));
+    for (let index = 0; index < 2 * 68; index += 1) await read(`s${index % 68}`);
+    t.equal(reads.length - 68, again, `${type}, ${kib} KiB`);
+  }
+});
+
+test('few names are compared for a suggestion: the newest of the namespace, and no long ones', async (t) => {
+  const { read } = setUp((name) =>
+    Promise.resolve(name.startsWith('missing') ? undefined : { metadata: { name } }),
+  );
+  const problemsOf = async (...names: string[]) => (await read(names)).problems();
+  const none = [{ message: /^there is no such Secret$/ }];
+  await read('missin', 'bank');
+  like(t, await problemsOf('missing'), none, 'a name of another namespace');
+  const unread = Array.from({ length: 20 }, (_, index) => `${'z'.repeat(40)}${index}`);
+  await problemsOf('mising', `missin${'g'.repeat(60)}`);
+  await problemsOf(...unread.slice(1));
+  like(t, await problemsOf('missing'), [{ message: /; did you mean mising\?$/ }]);
+  await problemsOf(...unread);
+  like(t, await problemsOf('missing'), none, 'twenty newer names');
+  await problemsOf('missin');
+  like(t, await problemsOf('missing'), [{ message: /; did you mean missin\?$/ }]);
+  like(t, await problemsOf(`missing${'g'.repeat(60)}`), none);
 });

@@ -1,12 +1,9 @@
+/** Pull secrets of pods at admission; `test/cluster/pull-secrets.test.ts` has how they are read and cached. */
 import { test } from 'tap';
-import { systemClock } from '../../src/async/clock.ts';
-import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { neverAborted } from '../support/never-aborted.ts';
 import { clusterOf, factsOf, passBudget, podOf, serve, workload } from './support.ts';
 import { like } from '../support/like.ts';
 
@@ -73,23 +70,6 @@ test("a private image is looked up with the pod's pull secret", async (t) => {
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="found"}'), 1);
 });
 
-test('missing or unreadable Secrets, and Secrets of another type, are ignored', async (t) => {
-  const opaque: Secret = { ...regcred, type: 'Opaque' };
-  const cluster = clusterOf({
-    secret: (_namespace, name) =>
-      name === 'broken'
-        ? Promise.reject(new Error('the API server is away'))
-        : Promise.resolve(name === 'opaque' ? opaque : undefined),
-  });
-  const source = privateRegistry();
-  const { admitPod, metric } = await serve(t, { source, cluster });
-  const imagePullSecrets = [{ name: 'missing' }, { name: 'opaque' }, { name: 'broken' }, { name: '' }, {}];
-  t.strictSame((await admitPod(['app:1'], { imagePullSecrets })).required, ['amd64']);
-  t.strictSame(source.lookups[0]?.pullCredentials, []);
-  t.equal(await metric('archwright_pull_secret_reads_total{outcome="missing"}'), 1);
-  t.equal(await metric('archwright_pull_secret_reads_total{outcome="failed"}'), 1);
-});
-
 test('problems of pull secrets lead to a warning for the user who creates the pod', async (t) => {
   const opaque: Secret = { ...regcred, metadata: { namespace: 'shop', name: 'opaque' }, type: 'Opaque' };
   const secrets = {
@@ -120,29 +100,6 @@ test('problems of pull secrets lead to a warning for the user who creates the po
   t.equal(await first('regcerd', 'regcred'), '', 'no warning if another one is accepted');
   t.equal(read.filter((name) => name === 'shop/regcerd').length, 1, 'read once');
   t.equal(JSON.stringify(lines).split('a pull secret of a pod does not exist').length - 1, 2);
-});
-
-test('few names are compared for a suggestion: the newest of the namespace, and no long ones', async (t) => {
-  const cluster = clusterOf({
-    secret: (namespace, name) =>
-      Promise.resolve(name.startsWith('missing') ? undefined : { metadata: { namespace, name } }),
-  });
-  const metrics = createMetrics();
-  const pullSecrets = createPullSecrets({ cluster, keepMs: 60_000, clock: systemClock, metrics });
-  const problemsOf = async (...names: string[]) =>
-    (await pullSecrets.source('shop', { names }, neverAborted)).problems();
-  const none = [{ message: /^there is no such Secret$/ }];
-  await pullSecrets.source('bank', { names: ['missin'] }, neverAborted);
-  like(t, await problemsOf('missing'), none, 'a name of another namespace');
-  const unread = Array.from({ length: 20 }, (_, index) => `${'z'.repeat(40)}${index}`);
-  await problemsOf('mising', `missin${'g'.repeat(60)}`);
-  await problemsOf(...unread.slice(1));
-  like(t, await problemsOf('missing'), [{ message: /; did you mean mising\?$/ }]);
-  await problemsOf(...unread);
-  like(t, await problemsOf('missing'), none, 'twenty newer names');
-  await problemsOf('missin');
-  like(t, await problemsOf('missing'), [{ message: /; did you mean missin\?$/ }]);
-  like(t, await problemsOf(`missing${'g'.repeat(60)}`), none);
 });
 
 test('a malformed Secret makes its image unauthorized, because the kubelet would refuse it too', async (t) => {
@@ -193,44 +150,4 @@ test('slow reads of Secrets delay admission no longer than the budget', async (t
   await passBudget(t, clock, 50);
   t.ok((await admitting).gated);
   t.equal(await metric('archwright_admission_inline_waits_total{outcome="expired"}'), 1);
-});
-
-test('of a thousand named Secrets, only a few are read', async (t) => {
-  const { cluster, read } = counting({});
-  const { admitPod } = await serve(t, { source: privateRegistry(), cluster });
-  const imagePullSecrets = Array.from({ length: 1000 }, (_, index) => ({ name: `s${index}` }));
-  await admitPod(['app:1'], { imagePullSecrets });
-  t.equal(read.length, 20);
-});
-
-test('Secrets are cached without what no pod reads, and in a limited memory', async (t) => {
-  const count = 68;
-  let reads = 0;
-  const pods = (image: string) =>
-    Array.from({ length: count }, (_, index) =>
-      podOf([image], { imagePullSecrets: [{ name: `s${index}` }] }),
-    );
-  for (const [type, kib, again] of [
-    ['Opaque', 1024, 0],
-    ['kubernetes.io/dockerconfigjson', 1024, 0],
-    ['kubernetes.io/dockerconfigjson', 250, count],
-  ] as const) {
-    const text = 'x'.repeat(kib * 1024);
-    reads = 0;
-    const cluster = clusterOf({
-      secret: (namespace, name) => {
-        reads += 1;
-        return Promise.resolve({
-          metadata: { namespace, name },
-          type,
-          data: { '.dockerconfigjson': text },
-        });
-      },
-    });
-    const { admit } = await serve(t, { source: privateRegistry(), cluster });
-    for (const pod of pods('private.example/app:1')) await admit({ object: pod });
-    t.equal(reads, count, type);
-    for (const pod of pods('private.example/app:2')) await admit({ object: pod });
-    t.equal(reads - count, again, `${type}, ${kib} KiB`);
-  }
 });
