@@ -83,42 +83,40 @@ const attacks: readonly (readonly [
 ];
 
 for (const [name, links, files = {}] of attacks) {
-  for (const kind of ['climbing', 'absolute'] as const) {
-    t.test(`${name} behind a link that is ${kind} is not read`, async (t) => {
-      const { outside, root } = container(t);
-      write(root, files);
-      for (const [path, target] of Object.entries(links)) {
-        const link = join(root, path);
-        mkdirSync(dirname(link), { recursive: true });
-        const climbing = `${'../'.repeat(path.split('/').length)}container/${target}`;
-        symlinkSync(kind === 'climbing' ? climbing : join(outside, target), link);
-      }
-      const settings = {
-        hostRoot: root,
-        'kubeletConfig.config': '/plugins.json',
-        'kubeletConfig.binDir': '/bin',
-      };
-      const { inspection } = await openNode(t, settings);
-      for (const { source } of inspection.sources) {
-        const found = await source.lookup('registry.test/team/app').catch(() => []);
-        t.strictSame(found, [], `${source.name} gives no credential`);
-      }
-      const containerd = await createContainerdEndpoints({ hostRoot: root });
-      t.teardown(() => containerd.close());
-      const crio = await createCrio({ hostRoot: root });
-      t.teardown(() => crio.close());
-      for (const runtime of [containerd, crio]) {
-        const endpoints = await runtime.endpoints(target).catch(() => []);
-        t.notMatch(JSON.stringify(endpoints), /evil|ownCredential/, 'no endpoint, no login of the attacker');
-      }
-      const trusted = await describeTrust({ environment: {}, hostRoot: root });
-      t.strictSame(
-        trusted.filter(({ state }) => state === 'used'),
-        [],
-        'no trusted certificate',
-      );
-    });
-  }
+  t.test(`${name} behind a link, climbing or absolute, is not read`, async (t) => {
+    const { outside, root } = container(t);
+    write(root, files);
+    for (const [index, [path, target]] of Object.entries(links).entries()) {
+      const link = join(root, path);
+      mkdirSync(dirname(link), { recursive: true });
+      const climbing = `${'../'.repeat(path.split('/').length)}container/${target}`;
+      symlinkSync(index % 2 === 0 ? climbing : join(outside, target), link);
+    }
+    const settings = {
+      hostRoot: root,
+      'kubeletConfig.config': '/plugins.json',
+      'kubeletConfig.binDir': '/bin',
+    };
+    const { inspection } = await openNode(t, settings);
+    for (const { source } of inspection.sources) {
+      const found = await source.lookup('registry.test/team/app').catch(() => []);
+      t.strictSame(found, [], `${source.name} gives no credential`);
+    }
+    const containerd = await createContainerdEndpoints({ hostRoot: root });
+    t.teardown(() => containerd.close());
+    const crio = await createCrio({ hostRoot: root });
+    t.teardown(() => crio.close());
+    for (const runtime of [containerd, crio]) {
+      const endpoints = await runtime.endpoints(target).catch(() => []);
+      t.notMatch(JSON.stringify(endpoints), /evil|ownCredential/, 'no endpoint, no login of the attacker');
+    }
+    const trusted = await describeTrust({ environment: {}, hostRoot: root });
+    t.strictSame(
+      trusted.filter(({ state }) => state === 'used'),
+      [],
+      'no trusted certificate',
+    );
+  });
 }
 
 t.test('links inside the root are followed, so the attacks are realistic', async (t) => {

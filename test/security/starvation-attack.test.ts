@@ -35,11 +35,13 @@ t.test('other pods are placed despite one registry that never responds', (t) =>
   othersArePlaced(t, [world.tarpit.images(imagesPerPod, 1)]),
 );
 
-t.test('other pods are placed despite ten pods of the attacker at once, each with 256 such registries', (t) =>
-  othersArePlaced(
-    t,
-    Array.from({ length: 10 }, () => world.tarpit.images(imagesPerPod, 256)),
-  ),
+t.test(
+  'other pods are placed despite five pods of the attacker at once, each with 256 such registries',
+  (t) =>
+    othersArePlaced(
+      t,
+      Array.from({ length: 5 }, () => world.tarpit.images(imagesPerPod, 256)),
+    ),
 );
 
 t.test(

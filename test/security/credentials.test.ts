@@ -1,7 +1,4 @@
-/**
- * Attack: a registry returns credentials in every part of its response, so that they appear in logs or
- * results.
- */
+/** Attacks on credentials: by echoes of a registry, look-alike names of images, and output of plugins. */
 import { join } from 'node:path';
 import t from 'tap';
 import { run } from '../cmd/run.ts';
@@ -10,6 +7,11 @@ import { createCa } from '../support/certificates.ts';
 import { startRegistry } from '../support/registry/client.ts';
 import { openNode, pluginConfig, writePlugin } from './support.ts';
 import { like } from '../support/like.ts';
+import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
+import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
+import type { Secret } from '../../src/kube/api/objects.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
+import { multiArch } from '../support/registry/content.ts';
 
 /** Passwords with characters that each encoding writes differently. */
 const passwords = {
@@ -57,7 +59,7 @@ t.test('no form of a secret is printed or logged, for any response', async (t) =
   const flags = Object.entries(settings).map(([name, value]) => `--${name}=${value}`);
   const echoed = Object.values(passwords).flatMap((password) => formsOf('ann', password));
   const header = echoed.filter((text) => /^[\x21-\x7e]*$/.test(text)).join(' ');
-  const answers = [401, 403, 404, 429, 500, 302, 200].map((status) => ({
+  const answers = [401, 404, 429, 302, 200].map((status) => ({
     status,
     body: JSON.stringify({ errors: [{ code: 'DENIED', message: echoed.join(' '), detail: echoed }] }),
     headers: {
@@ -120,4 +122,111 @@ t.test('no secret is in the agent’s log', async (t) => {
     '\n',
   );
   t.notMatch(output, /ss\/w|of-docker|of-toml|of-plugin/);
+});
+
+const user = { username: 'ann', password: 'password-of-ann' };
+
+/** Names that are not quay.io, but that a careless comparison accepts. */
+const lookalikes = [
+  'evil.io/quay.io/x',
+  'evil.io/quay.io',
+  'quay.io.evil.io/x',
+  'notquay.io/x',
+  'not-quay.io/x',
+  'quay.io.:443/x',
+  'quay.ioo/x',
+  'quay.i/x',
+  'uay.io/x',
+  'evil.quay.io/x',
+  'quay.io-evil.io/x',
+  'quay-io/x',
+  'quayxio/x',
+  'quay.io:443/x',
+  'quay.io:8443/x',
+  'Quay.io/x',
+  'QUAY.IO/x',
+  'evil.io:443/quay.io/x',
+  'localhost/quay.io/x',
+  '127.0.0.1:5000/quay.io/x',
+  'evil.io/https/quay.io/x',
+];
+
+t.test('no source has a credential for such names', async (t) => {
+  const root = directory(t);
+  write(root, {
+    'var/lib/kubelet/config.json': dockerConfig('https://quay.io/v2/', user.username, user.password),
+    'plugins.json': pluginConfig(['quay.io']),
+    'creds/quay.io.toml': 'user = "ann"\nsecret = "password-of-ann"\n',
+  });
+  const plugins = directory(t);
+  // It offers the credential for every name.
+  writePlugin(plugins, {
+    'quay.io': user,
+    ...Object.fromEntries(lookalikes.map((name) => [name.replace(/\/.*/, ''), user])),
+  });
+  const { inspection } = await openNode(t, {
+    dockerConfigPathCandidates: join(root, 'var/lib/kubelet/config.json'),
+    credsDir: join(root, 'creds'),
+    'kubeletConfig.config': join(root, 'plugins.json'),
+    'kubeletConfig.binDir': plugins,
+  });
+  const secret = JSON.parse(pullSecret(dockerConfig('quay.io', 'ann', 'password-of-ann'))) as Secret;
+  const pod = createPullSecretSource([secret]);
+  const sources: readonly Pick<LiveCredentialSource, 'name' | 'lookup'>[] = [
+    pod,
+    ...inspection.sources.map(({ source }) => source).filter(({ name }) => name !== 'containerd'),
+  ];
+  t.equal(sources.length, 4);
+  for (const source of sources) {
+    t.equal((await source.lookup('quay.io/team/app')).length, 1, `${source.name} has it for quay.io`);
+    for (const name of lookalikes) {
+      const repository = repositoryOf(name);
+      if (repository !== undefined)
+        t.strictSame(await source.lookup(repository), [], `${source.name}: ${name}`);
+    }
+  }
+});
+
+/** The repository as the agent parses it; `undefined` for an invalid reference. */
+function repositoryOf(name: string): string | undefined {
+  try {
+    return parseReference(name).repository;
+  } catch {
+    return undefined;
+  }
+}
+
+const smuggled = [
+  'ann\r\nX-Evil: 1',
+  'ann\n\nGET /evil HTTP/1.1',
+  'ann\u0000',
+  '\u001b[2Jann',
+  'ann\u2028\u202e',
+];
+
+t.test('control characters in user names and passwords do not reach headers or a terminal', async (t) => {
+  const ca = await createCa();
+  for (const [index, text] of smuggled.entries()) {
+    const user = { username: text, password: text };
+    const users = { [text]: text };
+    const registry = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users } });
+    registry.push('team/app', 'v1', multiArch(['linux/amd64']));
+    const root = directory(t);
+    write(root, { 'plugins.json': pluginConfig([registry.host]), 'ca.pem': ca.cert });
+    const plugins = directory(t);
+    writePlugin(plugins, { [registry.host]: user, [`\u001b[31m${registry.host}`]: user });
+    const { code, out, err } = await run([
+      'inspect',
+      '--verbose',
+      `--kubelet-config-config=${join(root, 'plugins.json')}`,
+      `--kubelet-config-bin-dir=${plugins}`,
+      `--ca-files=${join(root, 'ca.pem')}`,
+      `${registry.host}/team/app:v1`,
+    ]);
+    // In Basic authentication, a user name ends at its first colon.
+    t.equal(code, user.username.includes(':') ? 1 : 0, `${index}: ${out}${err}`);
+    t.notOk(registry.requests.some(({ headers, path }) => 'x-evil' in headers || path === '/evil'));
+    // oxlint-disable-next-line no-control-regex
+    t.notMatch(out + err, /[\u0000-\u0009\u000b-\u001f\u2028\u202e]|X-Evil/);
+  }
 });
