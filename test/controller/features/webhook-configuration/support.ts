@@ -114,8 +114,8 @@ export async function start(
     signal: ending.signal,
     webhooks,
     configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
-    // Only the pauses while something is unsettled are shorter than in a real cluster.
-    shortened: (ms) => (ms <= 2000 ? 20 : ms),
+    // Pauses while something is unsettled, and after writes, are shorter than in a real cluster.
+    shortened: (ms) => (ms <= 60_000 ? 20 : ms),
   });
   const running = lead(webhookConfiguration, context);
   const end = async (): Promise<void> => {

@@ -6,10 +6,9 @@
  * sysdeps/x86/dl-get-cpu-features.c.
  */
 import t from 'tap';
-import { describeLevel, neededLevel } from '../../../../src/controller/features/exec-format/causes.ts';
-import { missedLevelIn, suspectsOf, type MissedLevel } from '../../../../src/controller/pods/suspects.ts';
-import { withUserMs } from '../../../support/cpu-time.ts';
-import { runningPod } from '../../leader.ts';
+import { missedLevelIn, suspectsOf, type MissedLevel } from '../../../src/controller/pods/suspects.ts';
+import { withUserMs } from '../../support/cpu-time.ts';
+import { runningPod } from '../leader.ts';
 
 const go = (level: number): string =>
   `This program can only be run on AMD64 processors with v${level} microarchitecture support.\n`;
@@ -85,23 +84,4 @@ t.test('attack: any output of a container gives a level from 2 to 4, or none', a
     t.equal(level, undefined);
     t.ok(ms < 1000, `${ms} ms`);
   }
-});
-
-t.test("without a level in the text, the level is one above the node's, or v2", async (t) => {
-  t.equal(neededLevel('higher', undefined), 2);
-  t.equal(neededLevel('higher', 1), 2);
-  t.equal(neededLevel('higher', 2), 3);
-  t.equal(neededLevel('higher', 3), 4);
-  t.equal(neededLevel('higher', 4), undefined);
-  t.equal(neededLevel(3, 1), 3);
-  t.equal(neededLevel(2, undefined), 2);
-});
-
-t.test('the message blames the CPU, not the image', async (t) => {
-  const [pod, suspect] = [runningPod({ node: 'n1' }), { container: 'web', image: 'shop/web:1' }];
-  t.equal(
-    describeLevel(pod, suspect, 3, 2),
-    'Container web: shop/web:1 needs a CPU with x86-64-v3, and node n1 has x86-64-v2. New pods of this namespace get such a node.',
-  );
-  t.match(describeLevel(pod, suspect, 3, undefined), /node n1 lacks it\./);
 });
