@@ -112,16 +112,6 @@ t.test('a body that does not arrive ends in a timeout', async (t) => {
   t.equal(await metric('archwright_agent_open_requests'), 0);
 });
 
-t.test('a charset in Content-Type and a query are ignored', async (t) => {
-  const { post, send } = await startTestAgent(t);
-  const headers = { 'content-type': 'application/json; charset=utf-8' };
-  t.equal((await post(facts, { headers })).status, 200);
-  t.equal((await send('GET', '/v1/info?x=1')).status, 200);
-  const head = await send('HEAD', '/v1/info');
-  t.equal(head.status, 200);
-  t.equal(head.text, '');
-});
-
 t.test('concurrent requests are limited', async (t) => {
   const { held, inspector } = holding();
   const { post, metric } = await startTestAgent(t, { limits: { openRequests: 1 }, inspector });

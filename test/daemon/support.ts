@@ -1,9 +1,8 @@
 /** A running agent with a scripted source, and a client that sends any request. */
-import { request, type RequestOptions } from 'node:https';
+import type { RequestOptions } from 'node:https';
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { text as readText } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/agent.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
@@ -12,6 +11,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { seriesOf, readableLog, silentLog } from '../support/captured.ts';
 import { factsOf } from '../support/facts.ts';
 import { createPki, type Pki } from '../fleet/support.ts';
+import { send } from '../serving/support.ts';
 
 export interface TestAgent {
   readonly agent: RunningAgent;
@@ -100,16 +100,16 @@ export async function startTestAgent(
     await agent.stop(0);
     await ownCache.close();
   });
-  const send: TestAgent['send'] = (method, path, more) => sendTo(agent.url, pki, method, path, more);
+  const sendToAgent: TestAgent['send'] = (method, path, more) => sendTo(agent.url, pki, method, path, more);
   return {
     agent,
     pki,
     cache,
     lines,
-    send,
+    send: sendToAgent,
     post: async (body, more = {}) =>
       withResults(
-        await send('POST', '/v1/facts', {
+        await sendToAgent('POST', '/v1/facts', {
           ...more,
           headers: { 'content-type': 'application/json', ...more.headers },
           body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
@@ -135,38 +135,15 @@ export async function sendTo(
   pki: Pki,
   method: string,
   path: string,
-  more: Sending = {},
+  { tlsDir = pki.clientDir, ...more }: Sending = {},
 ): Promise<Received> {
-  const { body, tlsDir = pki.clientDir, ...options } = more;
-  const tls = await clientTls(tlsDir);
-  return await new Promise((resolve, reject) => {
-    const sent = request(
-      url + path,
-      {
-        method,
-        servername: 'archwright-agent',
-        ca: pki.ca.cert,
-        agent: false,
-        ...tls,
-        ...options,
-      },
-      (response) => {
-        const { statusCode: status = 0, headers } = response;
-        readText(response).then(
-          (text) =>
-            resolve({
-              status,
-              headers,
-              text,
-              get json() {
-                return JSON.parse(text) as unknown;
-              },
-            }),
-          reject,
-        );
-      },
-    );
-    sent.on('error', reject);
-    sent.end(body);
-  });
+  const tls = { servername: 'archwright-agent', ca: pki.ca.cert, ...(await clientTls(tlsDir)) };
+  const { body: text, ...received } = await send(url + path, { method, agent: false, ...tls, ...more });
+  return {
+    ...received,
+    text,
+    get json() {
+      return JSON.parse(text) as unknown;
+    },
+  };
 }

@@ -190,17 +190,6 @@ t.test(
   },
 );
 
-t.test('without a leader the agent keeps its certificate', async (t) => {
-  const { start, depose, certificate, requests } = await startWorld(t);
-  const first = start();
-  await first.ready(neverAborted);
-  await first.close();
-  depose();
-  await start().ready(neverAborted);
-  t.equal(requests(), 1);
-  t.ok(certificate().validToDate.getTime() > Date.now());
-});
-
 t.test('a certificate is renewed after two thirds of its life, or when the CA changes', async (t) => {
   const now = Date.now();
   const [authority, other] = await Promise.all(

@@ -94,55 +94,30 @@ override_path = true
   t.equal(plain?.dialTimeoutMs, 3000);
 });
 
-t.test('since 2.1 token servers get the headers of the host', async (t) => {
-  const files = {
-    [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.headers]\nX-All = ["all"]\n`,
-    [hostsFile]: '[host."https://one.example".header]\nX-One = "one"\nAuthorization = "Basic x"\n',
-  };
-  const names = async (version: string): Promise<unknown> => {
-    const { containerd } = await nodeWith(t, files, { version });
-    const [mirror] = await containerd.endpoints({ domain: 'gcr.io' });
-    return [mirror?.headers, mirror?.tokenHeaders].map((headers) => headers?.map(({ name }) => name));
-  };
-  t.strictSame(await names('2.1.0'), [
-    ['X-All', 'X-One', 'Authorization'],
-    ['X-One', 'Authorization'],
-  ]);
-  t.strictSame(await names('2.0.9'), [['X-All', 'X-One', 'Authorization'], undefined]);
-
-  const headers = `[${plugin}.registry.headers]\nX-All = ["all"]\n`;
-  const forAll = async (text: string): Promise<string[] | undefined> => {
-    const { containerd } = await nodeWith(
-      t,
-      { [config]: `version = 3\n${text}${headers}` },
-      { version: '2.1.0' },
-    );
-    const [origin] = await containerd.endpoints({ domain: 'gcr.io' });
-    return origin?.tokenHeaders?.map(({ name }) => name);
-  };
-  t.strictSame(await forAll(''), [], 'the transfer service sends headers only to registries');
-  t.strictSame(await forAll(`[${plugin}]\nuse_local_image_pull = true\n`), ['X-All']);
-  const local = files[config].replace(
-    'version = 3\n',
-    `version = 3\n[${plugin}]\nuse_local_image_pull = true\n`,
-  );
-  const { containerd } = await nodeWith(t, { ...files, [config]: local }, { version: '2.1.0' });
-  const [mirror] = await containerd.endpoints({ domain: 'gcr.io' });
-  t.strictSame(mirror?.tokenHeaders, mirror?.headers);
-});
-
-t.test('an edit applies', async (t) => {
-  const { root, containerd, write } = await nodeWithHosts(t, '[host."https://one.example"]');
-  t.strictSame(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
-  await write({ [hostsFile]: '[host."https://two.example"]' });
-  t.strictSame(await shown(containerd, 'gcr.io'), ['https://two.example/v2?ns', 'https://gcr.io/v2']);
-  rmSync(join(root, hostsFile));
-  await containerd.refresh();
-  t.strictSame(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
-});
+t.test(
+  'since 2.1 token servers get headers of the host; those for every registry only from the client',
+  async (t) => {
+    const everywhere = `[${plugin}.registry.headers]\nX-All = ["all"]\n`;
+    const local = `[${plugin}]\nuse_local_image_pull = true\n`;
+    const hosts = '[host."https://one.example".header]\nX-One = "one"\nAuthorization = "Basic x"\n';
+    const cases: [version: string, text: string, headers: string, tokenHeaders: string | undefined][] = [
+      ['2.1.0', '', 'X-All X-One Authorization', 'X-One Authorization'],
+      ['2.0.9', '', 'X-All X-One Authorization', undefined],
+      ['2.1.0', local, 'X-All X-One Authorization', 'X-All X-One Authorization'],
+    ];
+    for (const [version, text, headers, tokenHeaders] of cases) {
+      const files = { [config]: certsD + everywhere + text, [hostsFile]: hosts };
+      const { containerd } = await nodeWith(t, files, { version });
+      const [mirror] = await containerd.endpoints({ domain: 'gcr.io' });
+      const names = (of = mirror?.headers) => of?.map(({ name }) => name).join(' ');
+      t.equal(names(), headers, version);
+      t.equal(mirror?.tokenHeaders && names(mirror.tokenHeaders), tokenHeaders, `${version} ${text}`);
+    }
+  },
+);
 
 t.test('a broken hosts.toml keeps its last good content', async (t) => {
-  const { containerd, write } = await nodeWithHosts(t, '[host."https://one.example"]');
+  const { root, containerd, write } = await nodeWithHosts(t, '[host."https://one.example"]');
   const fingerprint = containerd.fingerprint();
   await write({ [hostsFile]: '[host."https://two.exam' });
   await write({ [hostsFile]: '[host."https://two.examp' });
@@ -154,6 +129,15 @@ t.test('a broken hosts.toml keeps its last good content', async (t) => {
   await write({ [hostsFile]: '' });
   t.strictSame(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2'], 'an empty file is valid');
   t.strictSame(problems(containerd), []);
+  await write({ [hostsFile]: 'server = "s.example"' });
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+  rmSync(join(root, hostsFile));
+  await containerd.refresh();
+  t.strictSame(
+    await shown(containerd, 'gcr.io'),
+    ['https://gcr.io/v2'],
+    'a removed file has no last content',
+  );
 });
 
 t.test('a hosts.toml that was never valid is ignored, as in containerd', async (t) => {
@@ -374,7 +358,7 @@ t.test('each part is described', async (t) => {
   ]);
 });
 
-t.test('headers of _default do not reach the default host of a namespace', async (t) => {
+t.test('headers of _default do not reach the default host of a namespace, those of its own do', async (t) => {
   const hosts =
     '[header]\nAuthorization = "Basic topsecret"\nX-Key = "topsecret"\n[host."https://m.example".header]\nX-Key = "m"';
   const { containerd } = await nodeWith(t, { [config]: certsD, '/certs.d/_default/hosts.toml': hosts });
@@ -382,11 +366,8 @@ t.test('headers of _default do not reach the default host of a namespace', async
     'https://m.example/v2?ns X-Key=m',
     'https://evil.example/v2',
   ]);
-});
-
-t.test('headers of the directory of a namespace reach its default host', async (t) => {
-  const { containerd } = await nodeWithHosts(t, '[header]\nAuthorization = "x"');
-  t.strictSame(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2 Authorization=x']);
+  const own = await nodeWithHosts(t, '[header]\nAuthorization = "x"');
+  t.strictSame(await shown(own.containerd, 'gcr.io'), ['https://gcr.io/v2 Authorization=x']);
 });
 
 t.test('login headers for every registry do not reach the default host of a namespace', async (t) => {
