@@ -106,7 +106,8 @@ export async function openInspection(options: InspectionOptions) {
     dockerHubLimit: () => registry.dockerHubLimit(),
     /** A hash over credential and endpoint sources: equal for equal content, reveals no secret. */
     fingerprint: () => {
-      const parts = [credentials.fingerprint(), endpoints.fingerprint(), proxies?.fingerprint()];
+      const ofSources = hashOf(sources.flatMap(({ source }) => [source.name, source.fingerprint()]));
+      const parts = [ofSources, endpoints.fingerprint(), proxies?.fingerprint()];
       return hashOf(parts.filter((part) => part !== undefined));
     },
     proxies,

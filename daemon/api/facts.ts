@@ -41,7 +41,7 @@ export interface FactsRequest {
   }[];
   readonly deadlineMs: number;
   /** The pod's credentials, for this request only. */
-  readonly pullSecrets: CredentialSource;
+  readonly pullSecrets: Pick<CredentialSource, 'lookup'>;
   readonly serviceAccount?: ServiceAccountName;
   /** The pod's: namespaces share the agent fairly. */
   readonly namespace?: string;

@@ -100,12 +100,7 @@ export const credentials: Handlers = {
     });
     const sources = combineSources([
       createPullSecretSource(secrets),
-      {
-        name: 'docker-config',
-        lookup: () => Promise.resolve(node),
-        problems: () => [],
-        fingerprint: () => '',
-      },
+      { name: 'docker-config', lookup: () => Promise.resolve(node), problems: () => [] },
     ]);
     try {
       const found = await sources.lookup(text(input, 'image'));

@@ -7,7 +7,6 @@ import * as v from 'valibot';
 import { isRecord } from '../names/values.ts';
 import { secret, reveal } from '../telemetry/secret.ts';
 import type { CredentialSource, MatchedCredential } from './credential.ts';
-import { contentId } from './identity.ts';
 import { createKeyring } from './keyring/keyring.ts';
 import { parsePattern } from './keyring/key.ts';
 
@@ -59,16 +58,11 @@ export const auths = v.pipe(
   ),
   v.maxLength(maxCredentials),
   v.array(v.object({ key: v.pipe(v.string(), v.check(isKey, 'must be a registry')), credential })),
-  v.transform((entries): CredentialSource => {
+  v.transform((entries): Pick<CredentialSource, 'lookup'> => {
     const held = entries.map(({ key, credential: { username, password } }) => {
       return { key, credential: { username, password: secret(password, 'others') }, origin: 'the pod' };
     });
     const keyring = createKeyring('pull-secret', held);
-    return {
-      name: 'pull-secret',
-      lookup: (repository) => Promise.resolve(keyring.lookup(repository)),
-      problems: () => [],
-      fingerprint: () => contentId(held),
-    };
+    return { lookup: (repository) => Promise.resolve(keyring.lookup(repository)) };
   }),
 );

@@ -79,8 +79,6 @@ export interface CredentialSource {
     onProblem?: (problem: SourceProblem) => void,
   ): Promise<readonly MatchedCredential[]>;
   problems(): readonly SourceProblem[];
-  /** Equal for equal content, reveals nothing. */
-  fingerprint(): string;
 }
 
 /** A source that makes the whole pull fail, as on a node, for example a malformed pull secret. */

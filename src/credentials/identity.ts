@@ -25,13 +25,10 @@ export function headersId(headers: Readonly<Record<string, string>>): string {
   return keyed(Object.entries(headers));
 }
 
-export function contentId(held: readonly HeldCredential[]): string {
-  return keyed(plain(held));
-}
-
 /** The content of a source that counts, in clear text: only for hashing. */
 export function contentOf(held: readonly HeldCredential[]): string {
-  return held.length === 0 ? '' : JSON.stringify(plain(held));
+  const plain = held.map(({ key, credential }) => [key, credential.username, reveal(credential.password)]);
+  return held.length === 0 ? '' : JSON.stringify(plain);
 }
 
 /**
@@ -44,10 +41,6 @@ export async function textFingerprint(source: CredentialSourceName, text: string
   if (text === '') return hashOf([source]);
   const digest = await derive(text, `archwright ${source}`, 32, scryptCost);
   return digest.toString('base64url');
-}
-
-function plain(held: readonly HeldCredential[]): readonly (readonly string[])[] {
-  return held.map(({ key, credential }) => [key, credential.username, reveal(credential.password)]);
 }
 
 function keyed(content: unknown): string {

@@ -13,7 +13,7 @@ import {
 import { createKeyring } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { execFileSync } from 'node:child_process';
-import { contentId, contentOf, textFingerprint, credentialId } from '../../src/credentials/identity.ts';
+import { contentOf, textFingerprint, credentialId } from '../../src/credentials/identity.ts';
 
 const parseAuths = (value: unknown) =>
   readShape(schema, value, (where, problem) => new Error(`${where} ${problem}`));
@@ -44,11 +44,9 @@ t.test('credentials under one key are a list in order', async (t) => {
     ],
   });
   const source = parseAuths(JSON.parse(JSON.stringify(auths)));
-  t.equal(source.name, 'pull-secret');
   t.strictSame(texts(await source.lookup('gcr.io/x/y')), ['gcr.io/x c:3', 'gcr.io b:2', 'gcr.io a:1']);
   t.strictSame(texts(await source.lookup('gcr.io/z')), ['gcr.io b:2', 'gcr.io a:1']);
   t.strictSame(await source.lookup('quay.io/z'), []);
-  t.strictSame(source.problems(), []);
 });
 
 t.test('the same credential for two images is sent once', async (t) => {
@@ -74,8 +72,6 @@ t.test('keys are not normalized again', async (t) => {
 
 t.test('without auths the source is empty', async (t) => {
   t.strictSame(await parseAuths({}).lookup('gcr.io/a'), []);
-  t.equal(parseAuths({}).fingerprint(), parseAuths({ a: [] }).fingerprint());
-  t.not(parseAuths({}).fingerprint(), parseAuths({ a: good() }).fingerprint());
 });
 
 const good = () => ({ username: 'u', password: 'hunter22' });
@@ -149,34 +145,27 @@ t.test('identities are equal only for equal credentials, and reveal no secret', 
   t.notMatch(credentialId(credential), /user|password/);
 });
 
-t.test('identity and fingerprint do not depend on the location of the file', async (t) => {
+t.test('a fingerprint depends on the content and its order, not on the location of the file', async (t) => {
   const print = (of: readonly HeldCredential[], source: CredentialSourceName = 'docker-config') =>
     textFingerprint(source, contentOf(of));
   const elsewhere = [held('gcr.io', 'user', 'password', 'elsewhere')];
-  t.equal(contentId(base), contentId(elsewhere));
   t.equal(await print(base), await print(elsewhere));
-  for (const [name, other] of others) {
-    t.not(contentId(base), contentId(other), name);
-    t.not(await print(base), await print(other), name);
-  }
+  for (const [name, other] of others) t.not(await print(base), await print(other), name);
+  const two = [...base, held('gcr.io', 'other', 'password')];
+  t.not(await print(two), await print(two.toReversed()), 'order');
   for (const each of [base, []]) t.not(await print(each), await print(each, 'registry-toml'), 'kind');
-});
-
-t.test('fingerprints depend on the order of credentials', async (t) => {
-  const two = [held('gcr.io', 'a', 'password'), held('gcr.io', 'b', 'password')];
-  t.not(contentId(two), contentId(two.toReversed()));
 });
 
 t.test('another process has the same fingerprints and other identities', async (t) => {
   const module = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).href);
   const program = `
-    import { contentId, contentOf, textFingerprint } from ${module('credentials/identity.ts')};
+    import { contentOf, credentialId, textFingerprint } from ${module('credentials/identity.ts')};
     import { secret } from ${module('telemetry/secret.ts')};
     const held = [{ key: 'gcr.io', credential: { username: 'user', password: secret('password') }, origin: '' }];
-    console.log(contentId(held), await textFingerprint('docker-config', contentOf(held)));`;
+    console.log(credentialId(held[0].credential), await textFingerprint('docker-config', contentOf(held)));`;
   const out = execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
   const [id, fingerprint] = out.trim().split(' ');
-  t.not(id, contentId(base));
+  t.not(id, credentialId(held('gcr.io', 'user', 'password').credential));
   t.equal(fingerprint, await textFingerprint('docker-config', contentOf(base)));
 });
 

@@ -11,7 +11,6 @@ import type {
   HeldCredential,
   MatchedCredential,
 } from '../credential.ts';
-import { hashOf } from '../../names/hash.ts';
 import { compareBytes } from '../../names/values.ts';
 import { credentialId } from '../identity.ts';
 import { indexKey, matches, parsePattern, type Pattern } from './key.ts';
@@ -93,7 +92,6 @@ export function combineSources(sources: readonly CredentialSource[]): Omit<Crede
       return found.flat();
     },
     problems: () => sources.flatMap((source) => source.problems()),
-    fingerprint: () => hashOf(sources.flatMap((source) => [source.name, source.fingerprint()])),
   };
 }
 

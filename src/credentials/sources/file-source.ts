@@ -43,6 +43,8 @@ export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSour
 }
 
 export interface LiveCredentialSource extends CredentialSource {
+  /** Equal for equal content, reveals nothing. */
+  fingerprint(): string;
   /** The state of each part, in order of reading. */
   describe(): Promise<readonly SourcePart[]>;
   /** Reads the files now instead of at the next change. */

@@ -20,7 +20,6 @@ import {
   type SourceProblem,
   type HeldCredential,
 } from '../credential.ts';
-import { contentId } from '../identity.ts';
 import { createKeyring, holdEntries } from '../keyring/keyring.ts';
 
 const kinds: readonly { type: string; dataKey: string; format: DockerConfigFormat }[] = [
@@ -92,7 +91,6 @@ export function createPullSecretSource(
         ? Promise.resolve(keyring.lookup(repository).slice(0, maxMatching))
         : Promise.reject(malformed),
     problems: () => problems,
-    fingerprint: () => contentId(held),
   };
 }
 

@@ -122,7 +122,6 @@ function fixed(name: CredentialSource['name'], ...keys: string[]): CredentialSou
     name,
     lookup: (repository) => Promise.resolve(keyring.lookup(repository)),
     problems: () => [{ source: name, origin: name, message: `a problem of ${name}` }],
-    fingerprint: () => keys.join(),
   };
 }
 const found = async (sources: CredentialSource[], repository: string) =>
@@ -163,16 +162,6 @@ t.test('every source gets the signal and the service account', async (t) => {
   await combineSources([fixed('docker-config'), source]).lookup('gcr.io/a', signal, account);
   t.equal(seen[0], signal);
   t.equal(seen[1], account);
-});
-
-t.test('the fingerprint depends on content, kind and order', async (t) => {
-  const print = (...sources: CredentialSource[]) => combineSources(sources).fingerprint();
-  const [a, b] = [fixed('pull-secret', 'a'), fixed('docker-config', 'a')];
-  t.equal(print(a, b), print(a, b));
-  t.not(print(a, b), print(b, a));
-  t.not(print(a), print(b));
-  t.not(print(a), print());
-  t.not(print(a), print(fixed('pull-secret', 'b')));
 });
 
 const anonymous: [string, string[], boolean][] = [

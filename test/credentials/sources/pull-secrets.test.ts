@@ -158,12 +158,6 @@ t.test(
   },
 );
 
-t.test('the fingerprint depends on the content', async (t) => {
-  const fingerprint = (secrets: Secret[]) => createPullSecretSource(secrets).fingerprint();
-  t.equal(fingerprint([json('one', { a: entry })]), fingerprint([flat('two', { a: entry })]));
-  t.not(fingerprint([json('one', { a: entry })]), fingerprint([json('one', { b: entry })]));
-});
-
 t.test('names that are missing or empty are ignored', async (t) => {
   const imagePullSecrets = [{ name: 'a' }, { name: '' }, {}, { name: 'b' }];
   t.strictSame(pullSecretNames({ imagePullSecrets }), ['a', 'b']);
