@@ -7,7 +7,8 @@ import { systemClock } from '../src/async/clock.ts';
 import { openCluster } from './wiring/cluster.ts';
 import { findNamespace } from './wiring/release.ts';
 import { exitCodes, stoppedCode, UsageError } from './program/exit.ts';
-import { choice, optionalChoice, toggle } from './program/flag.ts';
+import { choice, toggle, value } from './program/flag.ts';
+import * as kinds from '../src/policy/value-kinds/plain.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { jsonText, nothing, table } from './program/table.ts';
 
@@ -16,8 +17,8 @@ const flags = {
   restartPods: toggle(
     'At the end, restarts Deployments and StatefulSets whose pods have archwright’s tolerations, as `kubectl rollout restart` does.',
   ),
-  program: optionalChoice(
-    Object.keys(otherPrograms),
+  program: value(
+    kinds.choice(Object.keys(otherPrograms)),
     'Removes the gates of `multiarch-tuning-operator` or the taints of `archaware-controller`, after you have removed that program.',
   ),
   output: choice(['table', 'json'], 'Output format.', { short: 'o' }),

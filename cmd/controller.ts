@@ -1,5 +1,5 @@
 /** `archwright controller`: runs the controller. */
-import { text } from './program/flag.ts';
+import { text, value, withDefault } from './program/flag.ts';
 import { ownNames } from '../src/names/own-names.ts';
 import { listenAddress } from '../src/policy/value-kinds/addresses.ts';
 import { randomBytes } from 'node:crypto';
@@ -16,13 +16,12 @@ import { exitCodes, UsageError } from './program/exit.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 
 const ownFlags = {
-  agentServiceAccount: text(
-    'NAME',
-    'Service account of the agents. Its pods get certificates for their nodes.',
-    { default: 'archwright-agent' },
+  agentServiceAccount: withDefault(
+    text('NAME', 'Service account of the agents. Its pods get certificates for their nodes.'),
+    'archwright-agent',
   ),
-  factsListen: text(
-    'ADDRESS',
+  factsListen: value(
+    listenAddress,
     'Address and port for requests of `explain` and `report`, which arrive through the API server. Default: none.',
   ),
 };
@@ -46,7 +45,6 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
   const context = await startup(invocation, opened);
   const { env, log, metrics } = context;
   const { stop, flags } = invocation;
-  const factsListen = checkedAddress(flags.factsListen);
   const kubernetes = await openKubernetes(context.configuration(), env, 'none', metrics);
   if (!kubernetes) throw new UsageError('run it in a pod, or select a cluster with --kubeconfig');
   const client = opened.adopt(kubernetes.client, close);
@@ -81,7 +79,7 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
     configuration,
     features,
     agentServiceAccount: flags.agentServiceAccount,
-    factsListen,
+    factsListen: flags.factsListen,
     fleet,
     cache,
     requestOf,
@@ -94,11 +92,4 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
   // The controller idles after `archwright clean`. If it exited, the kubelet would only restart it.
   await aborted(stop);
   return exitCodes.success;
-}
-
-function checkedAddress(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined;
-  return listenAddress.read(text, (message) => {
-    throw new UsageError(`--facts-listen ${message}`);
-  });
 }

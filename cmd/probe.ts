@@ -3,25 +3,28 @@ import { isCode, KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
+import { duration } from '../src/policy/value-kinds/plain.ts';
 import { keys } from '../src/names/keys.ts';
 import { formatDuration } from '../src/names/duration.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import { connect } from './wiring/cluster.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
-import { duration, text, toggle } from './program/flag.ts';
+import { text, toggle, value, withDefault } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { paths } from '../src/kube/api/paths.ts';
 import { createScrape } from './installation/scrape.ts';
 import { settled } from './probe/settled.ts';
 
+const day = 86_400_000;
+
 const flags = {
-  podNamespace: text('NAMESPACE', 'Namespace of the pod.', { default: 'default' }),
-  image: text('IMAGE', 'Image of the pod.', { default: 'registry.k8s.io/pause:3.10' }),
+  podNamespace: withDefault(text('NAMESPACE', 'Namespace of the pod.'), 'default'),
+  image: withDefault(text('IMAGE', 'Image of the pod.'), 'registry.k8s.io/pause:3.10'),
   installation: toggle(
     'For the chart: also waits until the configuration is in force everywhere and agents answer.',
   ),
-  timeout: duration('Time limit.', '30s'),
+  timeout: withDefault(value(duration(0, day), 'Time limit.'), 30_000, '30s'),
 };
 
 type Call = Invocation<typeof flags>;

@@ -2,6 +2,7 @@
 import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
+import { FileError } from '../../src/files/read.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
@@ -42,7 +43,8 @@ async function secretsIn(file: string, stdin: NodeJS.ReadableStream): Promise<re
     }
     return objects.map(({ value, line }) => pullSecret(value, `${text.file}:${line}`));
   } catch (error) {
-    throw error instanceof UsageError ? new UsageError(`--pull-secret ${error.message}`) : error;
+    if (!(error instanceof UsageError || error instanceof FileError)) throw error;
+    throw new UsageError(`--pull-secret ${error.message}`);
   }
 }
 

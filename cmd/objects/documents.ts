@@ -41,17 +41,13 @@ export interface NamedText {
   readonly text: string;
 }
 
-/** Reads a file, or standard input for `-`. @throws UsageError */
+/** Reads a file, or standard input for `-`. @throws FileError */
 export async function readText(path: string, stdin: NodeJS.ReadableStream): Promise<NamedText> {
   const maxBytes = maxDocumentBytes;
-  const file = path === '-' ? standardInput : path;
-  try {
-    const bytes =
-      path === '-' ? await readStandardInput(stdin, maxBytes) : await readBounded(path, { maxBytes });
-    return { file, text: decodeUtf8(bytes, file) };
-  } catch (error) {
-    throw error instanceof FileError ? new UsageError(error.message) : error;
-  }
+  const isInput = path === '-';
+  const file = isInput ? standardInput : path;
+  const bytes = await (isInput ? readStandardInput(stdin, maxBytes) : readBounded(path, { maxBytes }));
+  return { file, text: decodeUtf8(bytes, file) };
 }
 
 /** The objects in a text, lists taken apart. @throws UsageError with file, line and column */

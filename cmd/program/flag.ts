@@ -1,9 +1,9 @@
 /** A subcommand's own flags: each defines its typed value, help text, completion and reference entry. */
 import { isObjectName, type ServiceAccountName } from '../../src/credentials/credential.ts';
 import { unknownArchitecture } from '../../src/names/architecture.ts';
-import { parseDuration } from '../../src/names/duration.ts';
-import { didYouMean } from '../../src/names/suggestion.ts';
 import { byName } from '../../src/names/values.ts';
+import type { Kind } from '../../src/policy/settings/setting.ts';
+import * as kinds from '../../src/policy/value-kinds/plain.ts';
 import { UsageError } from './exit.ts';
 
 export interface Flag<T> {
@@ -36,53 +36,9 @@ export function toggle(help: string, options: Options = {}): Flag<boolean> {
   return { ...options, help, read: (given) => given.length > 0 };
 }
 
-/** One of several words. The first one is the default. */
-export function choice<const Word extends string>(
-  words: readonly [Word, ...Word[]],
-  help: string,
-  options: Options = {},
-): Flag<Word> {
-  const { read, ...flag } = optionalChoice(words, `${help} Default: ${words[0]}.`, options);
-  return { ...flag, placeholder: words.join('|'), read: (given, name) => read(given, name) ?? words[0] };
-}
-
-export function optionalChoice<const Word extends string>(
-  words: readonly Word[],
-  help: string,
-  options: Options = {},
-): Flag<Word | undefined> {
-  return {
-    ...options,
-    help,
-    placeholder: 'NAME',
-    values: words,
-    read: (given, name) => {
-      const last = given.at(-1);
-      const word = words.find((each) => each === last);
-      if (last === undefined || word !== undefined) return word;
-      throw new UsageError(`${name} must be ${words.join(' or ')}, not ${last}${didYouMean(last, words)}`);
-    },
-  };
-}
-
-/** A value; the last one counts. */
-export function text(
-  placeholder: string,
-  help: string,
-  options: Options & { readonly default: string },
-): Flag<string>;
-export function text(placeholder: string, help: string, options?: Options): Flag<string | undefined>;
-export function text(
-  placeholder: string,
-  help: string,
-  { short, default: preset }: Options & { readonly default?: string } = {},
-): Flag<string | undefined> {
-  return {
-    ...(short !== undefined && { short }),
-    help: preset === undefined ? help : `${help} Default: ${preset}.`,
-    placeholder,
-    read: (given) => given.at(-1) ?? preset,
-  };
+/** Any text; the last one counts. */
+export function text(placeholder: string, help: string, options: Options = {}): Flag<string | undefined> {
+  return { ...options, help, placeholder, read: (given) => given.at(-1) };
 }
 
 /** Values in their order. */
@@ -90,55 +46,80 @@ export function list(placeholder: string, help: string, options: Options = {}): 
   return { ...options, help, placeholder, read: (given) => given };
 }
 
-export function duration(help: string, preset: string): Flag<number> {
-  const { read, ...flag } = text('DURATION', help, { default: preset });
+/** A value of a kind that settings have too; the last one counts. */
+export function value<T>(kind: Kind<T>, help: string, options: Options = {}): Flag<T | undefined> {
   return {
-    ...flag,
+    ...options,
+    help,
+    placeholder: kind.placeholder,
+    values: wordsOf(kind),
     read: (given, name) => {
-      const ms = parseDuration(read(given, name));
-      if (ms === undefined)
-        throw new UsageError(`${name} must be a duration such as ${preset}, not ${given.at(-1)}`);
-      return ms;
+      const last = given.at(-1);
+      const refuse = (message: string): never => {
+        throw new UsageError(`${name} ${message}`);
+      };
+      return last === undefined ? undefined : kind.read(kind.fromText(last, refuse), refuse);
     },
   };
 }
 
-export function architecture(help: string, preset: string, options: Options = {}): Flag<string> {
-  const { read, ...flag } = text('NAME', help, { ...options, default: preset });
-  return { ...flag, read: (given, name) => knownArchitecture(read(given, name), name) };
+/** The words of a choice, for completion. */
+export function wordsOf({ schema }: Kind<unknown>): readonly string[] {
+  return Array.isArray(schema['enum']) ? schema['enum'].map(String) : [];
+}
+
+export function withDefault<T>(flag: Flag<T | undefined>, preset: T, shown = String(preset)): Flag<T> {
+  const { help, read } = flag;
+  return { ...flag, help: `${help} Default: ${shown}.`, read: (given, name) => read(given, name) ?? preset };
+}
+
+/** One of several words. The first one is the default. */
+export function choice<const Word extends string>(
+  words: readonly [Word, ...Word[]],
+  help: string,
+  options?: Options,
+): Flag<Word> {
+  return withDefault(value(kinds.choice(words), help, options), words[0]);
+}
+
+const architectureKind = kinds.text('architecture', (name) => {
+  const mistake = unknownArchitecture(name);
+  return mistake === undefined ? undefined : `must be an architecture: ${mistake}`;
+});
+
+export function architecture(help: string, preset: string, options?: Options): Flag<string> {
+  return withDefault(value(architectureKind, help, options), preset);
 }
 
 /** Repeated, or separated by commas. @returns in order of their names, each once */
-export function architectures(help: string, preset: string, options: Options = {}): Flag<readonly string[]> {
-  return {
-    ...options,
-    help: `${help} Default: ${preset}.`,
+export function architectures(help: string, preset: string, options?: Options): Flag<readonly string[]> {
+  const one = value(architectureKind, help, options);
+  const many: Flag<readonly string[] | undefined> = {
+    ...one,
     placeholder: 'ARCHITECTURE,…',
     read: (given, name) => {
-      const names = (given.length === 0 ? [preset] : given).flatMap((each) => each.split(','));
-      return [...new Set(names.map((each) => knownArchitecture(each.trim(), name)))].sort(byName);
+      const names = given
+        .flatMap((each) => each.split(','))
+        .map((each) => one.read([each.trim()], name) ?? '');
+      return names.length === 0 ? undefined : [...new Set(names)].sort(byName);
     },
   };
-}
-
-function knownArchitecture(architecture: string, name: string): string {
-  const mistake = unknownArchitecture(architecture);
-  if (mistake !== undefined) throw new UsageError(`${name}: ${mistake}`);
-  return architecture;
+  return withDefault(many, [preset]);
 }
 
 /** An object that is named like a service account, which no cluster can have by another name. */
 export function objectName(help: string): Flag<ServiceAccountName | undefined> {
-  const { read, ...flag } = text('NAMESPACE/NAME', help);
+  const placeholder = 'NAMESPACE/NAME';
   return {
-    ...flag,
+    help,
+    placeholder,
     read: (given, flagName) => {
-      const value = read(given, flagName);
-      if (value === undefined) return undefined;
-      const [namespace = '', name = '', ...more] = value.split('/');
-      const object = { namespace, name };
-      if (more.length === 0 && isObjectName(object)) return object;
-      throw new UsageError(`${flagName} must be NAMESPACE/NAME, not ${value}`);
+      const last = given.at(-1);
+      if (last === undefined) return undefined;
+      const [namespace = '', ...rest] = last.split('/');
+      const object = { namespace, name: rest.join('/') };
+      if (isObjectName(object)) return object;
+      throw new UsageError(`${flagName} must be ${placeholder}, not ${last}`);
     },
   };
 }

@@ -5,7 +5,7 @@ import { hintAboutUnknown } from '../../src/policy/settings/removed.ts';
 import { flagName, written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { UsageError } from './exit.ts';
-import { text, toggle, type Flag } from './flag.ts';
+import { text, toggle, wordsOf, type Flag } from './flag.ts';
 import type { Subcommand } from './subcommand.ts';
 
 const common = {
@@ -48,14 +48,7 @@ export function describeFlags(
   const all = { ...subcommand.flags, ...(which === 'all' && commonOf(subcommand)) };
   return Object.entries(all).map(([key, { short, placeholder, help, values = [] }]) => {
     const words = [...(short === undefined ? [] : [`-${short}`]), `--${flagName(key)}`];
-    return {
-      key,
-      words,
-      title: titleOf(words, placeholder),
-      help,
-      values,
-      isSwitch: placeholder === undefined,
-    };
+    return { key, words, help, values, ...shapeOf(words, placeholder) };
   });
 }
 
@@ -66,21 +59,15 @@ export function describeSettings(subcommand: Subcommand): readonly DescribedFlag
     const name = flagName(key);
     const others = isSwitch ? [`--no-${name}`] : shortFlag === undefined ? [] : [`--${shortFlag}`];
     const words = [`--${name}`, ...others];
-    const { enum: values } = kind.schema;
-    return {
-      key,
-      words,
-      title: titleOf(words, isSwitch ? undefined : placeholder),
-      help: `${help}${defaultOf(setting)}`,
-      values: Array.isArray(values) ? values.map(String) : [],
-      isSwitch,
-      setting,
-    };
+    const shape = shapeOf(words, isSwitch ? undefined : placeholder);
+    return { key, words, help: `${help}${defaultOf(setting)}`, values: wordsOf(kind), setting, ...shape };
   });
 }
 
-function titleOf(words: readonly string[], placeholder: string | undefined): string {
-  return `${words.join(', ')}${placeholder === undefined ? '' : ` ${placeholder}`}`;
+/** @param placeholder of the value; a switch has none */
+function shapeOf(words: readonly string[], placeholder: string | undefined) {
+  const title = [words.join(', '), ...(placeholder === undefined ? [] : [placeholder])].join(' ');
+  return { title, isSwitch: placeholder === undefined };
 }
 
 function defaultOf(setting: Setting<unknown>): string {

@@ -1,4 +1,5 @@
 /** The program as a function: runs a subcommand, and turns an error into one line and an exit code. */
+import { FileError } from '../../src/files/read.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { didYouMean } from '../../src/names/suggestion.ts';
 import { ConfigurationError, describeProblem } from '../../src/policy/configuration/problem.ts';
@@ -33,7 +34,7 @@ export async function main(args: readonly string[], options: MainOptions): Promi
 }
 
 function endOf(error: unknown, command: string, withStack: boolean) {
-  if (error instanceof UsageError)
+  if (error instanceof UsageError || error instanceof FileError)
     return { text: `${command}: ${error.message}\nSee ${command} --help.\n`, code: exitCodes.usage };
   if (error instanceof ConfigurationError) {
     const lines = error.problems.map((problem) => `archwright: ${describeProblem(problem)}\n`);

@@ -38,7 +38,7 @@ export interface Subcommand<F extends Flags = Flags> {
   /** The part whose settings are flags; `all` for every setting. */
   readonly settings: Part | 'all' | 'none';
   readonly flags: F;
-  /** @returns the exit code @throws UsageError, ConfigurationError: 2; KubeError: 3; Failure: its own */
+  /** @returns the exit code @throws UsageError, FileError, ConfigurationError: 2; KubeError: 3; Failure: its own */
   run(invocation: Invocation<F>): Promise<number>;
 }
 

@@ -111,7 +111,7 @@ t.test('documents are read from files and standard input', async (t) => {
       for (;;) yield Buffer.alloc(1_048_576, 32);
     })(),
   );
-  await t.rejects(readText('-', endless), { name: 'UsageError', message: /standard input: .*10485760/ });
+  await t.rejects(readText('-', endless), { name: 'FileError', message: /standard input: .*10485760/ });
   await t.rejects(readText(directory, none), /is not a regular file/);
   await t.rejects(readText(`${directory}/gone`, none), /there is no such file/);
   writeFileSync(file, Buffer.alloc(maxDocumentBytes + 1, 32));

@@ -24,7 +24,7 @@ const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = 
     /^archwright config: unknown flag --listn; did you mean --listen\?\nSee archwright config --help/,
   ],
 
-  [['agent', '--check', '--output', 'yaml'], /--output must be list or json, not yaml/],
+  [['agent', '--check', '--output', 'yaml'], /--output must be one of list, json, not "yaml"/],
   [['agent', '--output', 'json'], /--output needs --check/],
   [['agent', '--check', '--kubelet-config-bin-dir', '/bin'], /kubeletConfig\.binDir/],
   [['agent'], /name the directory with tls\.crt, tls\.key and ca\.crt by --tls-dir/],
@@ -80,8 +80,11 @@ const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = 
 
   [['report', 'web'], /takes no arguments/],
   [['webhook', '--tolerate-architecture-taint', 'false'], /takes no arguments, but got false/],
-  [['report', '--by', 'node'], /--by must be workload or image, not node/],
-  [['report', '-a', 'arm 64'], /--architecture: unknown architecture arm 64; did you mean arm64\?/],
+  [['report', '--by', 'node'], /--by must be one of workload, image, not "node"/],
+  [
+    ['report', '-a', 'arm 64'],
+    /--architecture must be an architecture: unknown architecture arm 64; did you mean arm64\?/,
+  ],
 
   [['webhook'], /name the directory with tls\.crt and tls\.key by --tls-dir/],
 ];
