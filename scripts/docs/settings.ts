@@ -2,8 +2,12 @@
 import { otherVariables } from '../../src/policy/configuration/layer.ts';
 import { written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { certificateSettings, controllerSettings } from '../../src/policy/settings/controller.ts';
-import { imageSettings, registrySettings } from '../../src/policy/settings/images.ts';
-import { runtimeSettings, kubeletSettings } from '../../src/policy/settings/node.ts';
+import {
+  imageSettings,
+  kubeletSettings,
+  registrySettings,
+  runtimeSettings,
+} from '../../src/policy/settings/images.ts';
 import { placementSettings } from '../../src/policy/settings/placement.ts';
 import { servingSettings } from '../../src/policy/settings/serving.ts';
 import { formatToml } from '../../src/policy/configuration/toml.ts';

@@ -1,7 +1,7 @@
 /** Checks of settings against each other. */
 import type { Part, Path } from '../settings/setting.ts';
 import type { Configuration } from '../settings/all.ts';
-import { absolutePathRule } from '../settings/node.ts';
+import { absolutePathRule } from '../settings/images.ts';
 import { brokenBy } from '../value-kinds/plain.ts';
 
 export interface Inconsistency {

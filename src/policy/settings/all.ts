@@ -1,8 +1,7 @@
 /** Every setting of the program, by its TOML key, in the order of the reference page. */
 import type { Setting } from './setting.ts';
 import { certificateSettings, controllerSettings } from './controller.ts';
-import { imageSettings, registrySettings } from './images.ts';
-import { runtimeSettings, kubeletSettings } from './node.ts';
+import { imageSettings, kubeletSettings, registrySettings, runtimeSettings } from './images.ts';
 import { placementSettings } from './placement.ts';
 import { servingSettings } from './serving.ts';
 

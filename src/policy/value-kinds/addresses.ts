@@ -1,6 +1,6 @@
 /** Kinds of values for hosts: listen addresses, agents, registries and mirrors. */
 import { parseListenAddress } from '../../serving/address.ts';
-import { atMostStars, brokenBy, refuse, shown, text } from './plain.ts';
+import { atMostStars, shown, text } from './plain.ts';
 import type { Kind, TextRule } from '../settings/setting.ts';
 
 /** A mirror of a registry. */
@@ -109,15 +109,14 @@ const mirrorRule = rule(
   'must be REGISTRY=MIRROR such as docker.io=docker-proxy.example.com, not {}',
 );
 
+const mirror = text('registry=mirror', mirrorRule);
+
 /** `registry=mirror`. */
 export const registryProxy: Kind<RegistryProxy> = {
-  ...text('registry=mirror', mirrorRule),
-  placeholder: 'REGISTRY=MIRROR',
+  ...mirror,
   read: (value, report) => {
-    const wrong = brokenBy(mirrorRule, typeof value === 'string' ? value : '');
-    if (wrong !== undefined) return refuse(report, wrong);
-    const [registry, endpoint] = split(String(value), '=');
-    return { registry, endpoint };
+    const [registry, endpoint] = split(mirror.read(value, report) ?? '', '=');
+    return registry === '' ? undefined : { registry, endpoint };
   },
   write: ({ registry, endpoint }) => `${registry}=${endpoint}`,
 };

@@ -2,7 +2,7 @@
 import { formatBytes, parseBytes } from '../../names/quantity.ts';
 import { formatDuration, parseDuration } from '../../names/duration.ts';
 import { didYouMean, similarTo } from '../../names/suggestion.ts';
-import type { Kind, Report, TextRule } from '../settings/setting.ts';
+import type { JsonSchema, Kind, Report, TextRule } from '../settings/setting.ts';
 
 /** The problem of a text, if any. */
 export type Check = (text: string) => string | undefined;
@@ -142,44 +142,37 @@ const durationPattern = String.raw`^(\d{1,12}d)?(\d{1,12}h)?(\d{1,12}m)?(\d{1,12
 export const maxTimerMs = 2_147_483_647;
 
 export function duration(minMs: number, maxMs: number): Kind<number> {
-  const says = `must be from ${formatDuration(minMs)} to ${formatDuration(maxMs)}, not {}`;
-  return {
-    name: 'duration',
-    placeholder: 'DURATION',
-    schema: { type: 'string', minLength: 1, pattern: durationPattern },
-    rule: { unit: 'duration', min: minMs, max: maxMs, says },
-    ...asIs,
-    read: (value, report) => {
-      const ms = typeof value === 'string' ? parseDuration(value) : undefined;
-      if (ms === undefined) {
-        return refuse(report, `must be a duration such as 7d, 1h30m or 500ms, not ${shown(value)}`);
-      }
-      return ms >= minMs && ms <= maxMs ? ms : refuse(report, says.replace('{}', shown(value)));
-    },
-    write: formatDuration,
-  };
+  return amount('duration', minMs, maxMs, { type: 'string', minLength: 1, pattern: durationPattern });
 }
 
 export function size(min: number, max: number): Kind<number> {
-  const says = `must be from ${formatBytes(min)} to ${formatBytes(max)}, not {}`;
+  const pattern = String.raw`^\d{1,15}(Gi|Mi|Ki)?$`;
+  return amount('size', min, max, { type: ['string', 'integer'], pattern, minimum: min, maximum: max });
+}
+
+const units = {
+  duration: { parse: parseDuration, format: formatDuration, example: '7d, 1h30m or 500ms' },
+  size: { parse: parseBytes, format: formatBytes, example: '64Mi' },
+};
+
+/** A text with a unit, within limits. */
+function amount(unit: keyof typeof units, min: number, max: number, schema: JsonSchema): Kind<number> {
+  const { parse, format, example } = units[unit];
+  const says = `must be from ${format(min)} to ${format(max)}, not {}`;
   return {
-    name: 'size',
-    placeholder: 'SIZE',
-    schema: {
-      type: ['string', 'integer'],
-      pattern: String.raw`^\d{1,15}(Gi|Mi|Ki)?$`,
-      minimum: min,
-      maximum: max,
-    },
-    rule: { unit: 'size', min, max, says },
-    fromText: (given) => given,
+    name: unit,
+    placeholder: unit.toUpperCase(),
+    schema,
+    rule: { unit, min, max, says },
+    ...asIs,
     read: (value, report) => {
-      const bytes =
-        typeof value === 'string' || typeof value === 'number' ? parseBytes(`${value}`) : undefined;
-      if (bytes === undefined) return refuse(report, `must be a size such as 64Mi, not ${shown(value)}`);
-      return bytes >= min && bytes <= max ? bytes : refuse(report, says.replace('{}', shown(value)));
+      const isText = typeof value === 'string' || typeof value === 'number';
+      const found = isText ? parse(`${value}`) : undefined;
+      if (found === undefined)
+        return refuse(report, `must be a ${unit} such as ${example}, not ${shown(value)}`);
+      return found >= min && found <= max ? found : refuse(report, says.replace('{}', shown(value)));
     },
-    write: formatBytes,
+    write: format,
   };
 }
 
