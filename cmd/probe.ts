@@ -14,7 +14,9 @@ import { text, toggle, value, withDefault } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { paths } from '../src/kube/api/paths.ts';
 import { createScrape } from './installation/scrape.ts';
-import { settled } from './probe/settled.ts';
+import { readInstallation, type InstallationReader } from './installation/installation.ts';
+import { agentProblems, configurationProblems, emptyDeployments, troubles } from './installation/problems.ts';
+import type { Workload } from './installation/replicas.ts';
 
 const day = 86_400_000;
 
@@ -48,46 +50,42 @@ async function run(invocation: Call): Promise<number> {
   const { own, kubernetes } = await connect(invocation, opened);
   const { client } = kubernetes;
   const clock = systemClock;
-  const deadline = clock.monotonic() + timeoutMs;
+  const trying = { client, clock, deadline: clock.monotonic() + timeoutMs, signal, progress: say };
   if (installation) {
-    const problems = await installationProblems(invocation, kubernetes, own.configuration, deadline);
+    const problems = await installationProblems(invocation, kubernetes, own.configuration, trying);
     if (problems.length > 0) {
       say(`archwright does not work:\n  ${problems.join('\n  ')}`);
       return exitCodes.failure;
     }
     io.out('the configuration is in force, and agents answer\n');
   }
-  const leftMs = deadline - clock.monotonic();
-  const answer = await probe({ client, namespace, image, timeoutMs: leftMs, clock, signal, progress: say });
-  const { code, what, isFinal } = answer;
+  const { code, what, isFinal } = await probe({ ...trying, namespace, image });
   if (code === exitCodes.success) io.out(`the webhook answers: ${what}\n`);
   else say(isFinal ? what : `not within ${formatDuration(timeoutMs)}: ${what}`);
   return code;
 }
 
 async function installationProblems(
-  { say, stop: signal }: Pick<Invocation, 'say' | 'stop'>,
+  { say }: Pick<Invocation, 'say'>,
   { client, podNamespace }: Kubernetes,
   configuration: Pick<Configuration, 'namespace'>,
-  deadline: number,
+  trying: Trying,
 ): Promise<readonly string[]> {
   const namespace = configuration.namespace ?? podNamespace;
   if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
   const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
-  const reading = { client, namespace, scrape, deadline, clock: systemClock, signal, progress: say };
-  const { problems, notes } = await settled(reading);
+  const { problems, notes } = await settled({ ...trying, namespace, scrape });
   for (const note of notes) say(`not checked: ${note}`);
   return problems;
 }
 
-export interface ProbeOptions {
+interface Trying {
   readonly client: KubeClient;
-  readonly namespace: string;
-  readonly image: string;
-  readonly timeoutMs: number;
   readonly clock: Clock;
+  /** Monotonic time at which it gives up. */
+  readonly deadline: number;
   readonly signal: AbortSignal;
-  /** Receives the reason for a failed try, whenever it changes. */
+  /** Receives what is wrong after each try. */
   readonly progress: (line: string) => void;
 }
 
@@ -99,15 +97,18 @@ interface Answer {
   readonly isFinal: boolean;
 }
 
+export interface ProbeOptions extends Trying {
+  readonly namespace: string;
+  readonly image: string;
+}
+
 /** Tries until the webhook is called, the API server refuses the pod, or the time is up. */
 export async function probe(options: ProbeOptions): Promise<Answer> {
-  const { clock, timeoutMs, signal, progress } = options;
-  const end = clock.monotonic() + timeoutMs;
-  let last = '';
+  const { clock, deadline, signal, progress } = options;
   for (;;) {
     const answer = await tryOnce(options);
-    if (answer.isFinal || clock.monotonic() + pauseMs > end) return answer;
-    if (answer.what !== last) progress((last = answer.what));
+    if (answer.isFinal || clock.monotonic() + pauseMs > deadline) return answer;
+    progress(answer.what);
     await clock.sleep(pauseMs, signal);
   }
 }
@@ -161,4 +162,69 @@ function podOf(image: string): object {
       containers: [{ name: 'probe', image, resources, securityContext }],
     },
   };
+}
+
+/** The kubelet brings a changed ConfigMap within a minute or two. */
+const settlingMs = 3000;
+/** Other network policies may block the metrics of replicas. That is no fault of the installation. */
+const patienceMs = 60_000;
+
+/** A registry may answer again: the kubelet pulls again after 10 s. A missing account may appear. */
+const hopelessMs = 20_000;
+/** Reasons of the kubelet and the workload controllers that do not pass by themselves. */
+const hopeless =
+  /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|hostPath type check failed|its configuration is wrong/;
+
+interface Outcome {
+  readonly problems: readonly string[];
+  /** What could not be checked. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Waits until the configuration is in force in every replica of an installation, and its agents answer.
+ * Ends when nothing is wrong, a problem cannot pass by itself, or the time is up.
+ * @throws KubeError
+ */
+export async function settled(options: Trying & InstallationReader): Promise<Outcome> {
+  const { clock, deadline, signal, progress } = options;
+  const started = clock.monotonic();
+  let hopelessSince: number | undefined;
+  for (;;) {
+    const { problems, notes } = await look(options);
+    const isHopeless = problems.some((each) => hopeless.test(each));
+    hopelessSince = isHopeless ? (hopelessSince ?? clock.monotonic()) : undefined;
+    if (hopelessSince !== undefined && clock.monotonic() - hopelessSince >= hopelessMs)
+      return { problems, notes };
+    const isPatient = clock.monotonic() - started < patienceMs;
+    const isDone = problems.length === 0 && (notes.length === 0 || !isPatient);
+    if (isDone || clock.monotonic() + settlingMs > deadline) return { problems, notes };
+    for (const line of [...problems, ...notes]) progress(`waiting: ${line}`);
+    await clock.sleep(settlingMs, signal);
+  }
+}
+
+async function look(options: InstallationReader): Promise<Outcome> {
+  try {
+    const installation = await readInstallation(options);
+    const problems = [
+      // A replica that starts slowly, or has no node, is no fault of the configuration.
+      ...troubles(
+        installation.replicas.filter(({ hasCrashed, trouble = '' }) => hasCrashed || hopeless.test(trouble)),
+      ),
+      ...emptyDeployments({ ...installation, deployments: installation.deployments.filter(hasReplicas) }),
+      ...configurationProblems(installation),
+      ...agentProblems(installation),
+    ];
+    return { problems, notes: installation.unread };
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (!(error instanceof KubeError) || !error.temporary) throw error;
+    return { problems: [error.message], notes: [] };
+  }
+}
+
+/** Zero replicas are intended. */
+function hasReplicas({ spec }: Workload): boolean {
+  return spec?.replicas !== 0;
 }

@@ -4,7 +4,7 @@
  */
 import t, { type Test } from 'tap';
 import { createScrape } from '../../../cmd/installation/scrape.ts';
-import { settled } from '../../../cmd/probe/settled.ts';
+import { settled } from '../../../cmd/probe.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { connect } from '../../kube/support.ts';
 import type { KubeStore } from '../../support/kube-store.ts';

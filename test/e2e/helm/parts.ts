@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { createScrape } from '../../../cmd/installation/scrape.ts';
-import { probe } from '../../../cmd/probe.ts';
-import { settled } from '../../../cmd/probe/settled.ts';
+import { probe, settled } from '../../../cmd/probe.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { type Cluster } from '../cluster/harness.ts';
@@ -92,7 +91,7 @@ export async function untilWebhooksInForce(cluster: Cluster): Promise<void> {
     client: cluster.client,
     namespace: 'default',
     image: 'registry.invalid/probe:1',
-    timeoutMs: patienceMs,
+    deadline: systemClock.monotonic() + patienceMs,
     clock: systemClock,
     signal: AbortSignal.timeout(patienceMs),
     progress: () => undefined,
