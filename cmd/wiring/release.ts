@@ -1,8 +1,7 @@
 /** archwright in a person's cluster: its place and configuration, from the ConfigMap of the chart. */
-import { namespacesOfLease } from '../../src/clean/lease.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ignoring, isCode } from '../../src/kube/api/errors.ts';
-import type { ConfigMap } from '../../src/kube/api/objects.ts';
+import type { ConfigMap, KubeObject } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { ownNames } from '../../src/names/own-names.ts';
@@ -29,6 +28,8 @@ const configurationKey = 'archwright.toml';
 const usualName = 'archwright';
 /** API servers answer a short list in milliseconds, on a slow line or a busy machine in seconds. */
 const limitMs = 10_000;
+/** More installations than a cluster has. */
+const maxNamespaces = 10;
 
 export interface ReleaseSearch {
   readonly client: KubeClient;
@@ -111,9 +112,12 @@ export async function findNamespace(
     throw error;
   });
   if (typeof release === 'object') return release.namespace;
-  const ofLease = await namespacesOfLease(client, ownNames(configuration).lease, stop);
-  if (ofLease === undefined && release === 'forbidden') return usualName;
-  const [found = access.namespace, ...more] = ofLease ?? [];
+  const query = { fieldSelector: `metadata.name=${ownNames(configuration).lease}`, limit: maxNamespaces };
+  const listing = client.get<Page<KubeObject>>(paths.leases(), { signal: stop, query });
+  const leases = await ignoring('forbidden', listing);
+  if (leases === undefined && release === 'forbidden') return usualName;
+  const namespaces = (leases?.items ?? []).flatMap(({ metadata }) => metadata?.namespace ?? []);
+  const [found = access.namespace, ...more] = namespaces;
   if (more.length === 0) return found;
   const all = [found, ...more].join(', ');
   throw new UsageError(`archwright runs in several namespaces (${all}): select one with --namespace`);

@@ -3,13 +3,11 @@
  * stops at its next renewal, or within the Lease's duration; until then, clean looks for its writes again.
  */
 import { randomBytes } from 'node:crypto';
-import type { KubeClient } from '../kube/api/client.ts';
-import { ignoring, KubeError } from '../kube/api/errors.ts';
+import { KubeError } from '../kube/api/errors.ts';
 import type { KubeObject } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { LeaseLock, recordOf, type LeaseRecord } from '../kube/election/lease-lock.ts';
 import { Term } from '../kube/election/leader-election.ts';
-import type { Page } from '../kube/api/pages.ts';
 import { cleanHolder } from '../controller/lead/candidacy.ts';
 import type { CleanRun } from './run.ts';
 
@@ -18,24 +16,6 @@ const times = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs:
 
 /** For the last request, which is sent even after a stop. */
 const endTimeoutMs = 5000;
-
-/** More installations than a cluster has. */
-const maxNamespaces = 10;
-
-/**
- * The namespaces that have a Lease of this name: for a user outside of the cluster without a namespace.
- * @returns `undefined`: Leases may not be listed
- * @throws KubeError for any other reason
- */
-export async function namespacesOfLease(
-  client: KubeClient,
-  leaseName: string,
-  signal: AbortSignal,
-): Promise<readonly string[] | undefined> {
-  const query = { fieldSelector: `metadata.name=${leaseName}`, limit: maxNamespaces };
-  const page = await ignoring('forbidden', client.get<Page<KubeObject>>(paths.leases(), { signal, query }));
-  return page && (page.items ?? []).flatMap(({ metadata }) => metadata?.namespace ?? []);
-}
 
 export interface CleanLease {
   /**

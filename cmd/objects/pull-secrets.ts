@@ -6,7 +6,7 @@ import { FileError } from '../../src/files/read.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
-import { isSecret, parseObjects, readText, storedSecret, type NamedText } from '../objects/documents.ts';
+import { isSecret, parseObjects, readText, storedSecret, type NamedText } from './documents.ts';
 import { UsageError } from '../program/exit.ts';
 
 const types = { config: 'kubernetes.io/dockerconfigjson', legacy: 'kubernetes.io/dockercfg' } as const;
