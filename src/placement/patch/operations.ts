@@ -20,12 +20,12 @@ export function operationsOf(
   basePath: string,
   isReplacing: boolean,
 ): Operation[] {
+  const { spec } = pod;
   const path = `${basePath}/spec`;
-  const fields = (['nodeSelector', 'affinity', 'tolerations'] as const).flatMap((field) =>
-    fieldOperations(pod.spec[field], plan[field], `${path}/${field}`),
-  );
   return [
-    ...fields,
+    ...fieldOperations(spec.nodeSelector, plan.nodeSelector, `${path}/nodeSelector`),
+    ...fieldOperations(spec.affinity, plan.affinity, `${path}/affinity`),
+    ...fieldOperations(spec.tolerations, plan.tolerations, `${path}/tolerations`),
     ...gateOperations(pod, plan.gate, path),
     ...recordOperations(pod, plan.record, basePath, isReplacing),
   ];
@@ -64,16 +64,22 @@ function recordOperations(
   return entryOperations(metadata?.annotations, `${path}/annotations`, keys.decision, record);
 }
 
+/** Reference tokens of a JSON pointer (RFC 6901, section 3), made once: nearly every pod gets all three. */
+const tokens = {
+  [keys.decision]: keys.decision.replace('/', '~1'),
+  [keys.summary]: keys.summary.replace('/', '~1'),
+  [keys.placementState]: keys.placementState.replace('/', '~1'),
+};
+
 /** Writes or removes an entry of labels or annotations. @param path of all of them */
 export function entryOperations(
   present: Readonly<Record<string, string>> | null | undefined,
   path: string,
-  key: string,
+  key: keyof typeof tokens,
   value: string | undefined,
 ): Operation[] {
   if (own(present, key) === value) return [];
-  // A reference token of a JSON pointer (RFC 6901, section 3); archwright's keys have one slash and no `~`.
-  const entry = `${path}/${key.replace('/', '~1')}`;
+  const entry = `${path}/${tokens[key]}`;
   if (value === undefined) return [{ op: 'remove', path: entry }];
   return [present ? { op: 'add', path: entry, value } : { op: 'add', path, value: { [key]: value } }];
 }
