@@ -9,7 +9,7 @@
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { watch, type FSWatcher } from 'chokidar';
+import { watch } from 'chokidar';
 import type { Log } from '../telemetry/log.ts';
 
 export interface WatchOptions {
@@ -42,130 +42,109 @@ export interface LiveContentOptions<T> extends WatchOptions {
   readonly onProblem?: ((error: Error) => void) | undefined;
 }
 
+export type LiveContent<T> = Awaited<ReturnType<typeof liveContent<T>>>;
+
 /** Reads once, then watches. After a first failure, `current()` is `undefined`; see `problem()`. */
-export async function liveContent<T>(options: LiveContentOptions<T>): Promise<LiveContent<T>> {
-  const live = new LiveContent(options);
-  await live.start();
-  return live;
-}
-
-export class LiveContent<T> {
-  readonly #options: LiveContentOptions<T>;
-  readonly #watcher: FSWatcher;
-  #watched: ReadonlySet<string> = new Set();
+export async function liveContent<T>(options: LiveContentOptions<T>) {
+  const { dirs, root = '/', pollMs = defaultPollMs, debounceMs = defaultDebounceMs, log } = options;
+  const { read, fingerprint: fingerprintOf, dirsOf, onRead, onChange, onProblem } = options;
+  let watched: ReadonlySet<string> = new Set();
   /** Directories that were found by the last reading. */
-  #found: readonly string[] = [];
-  readonly #poll: NodeJS.Timeout;
-  #debounce: NodeJS.Timeout | undefined;
-  #readAt = -Infinity;
-  #good: { readonly value: T; readonly fingerprint: string } | undefined;
-  #problem: Error | undefined;
-  #running: Promise<void> = Promise.resolve();
-  #next: Promise<void> | undefined;
-  #started = false;
-  #closed = false;
+  let found: readonly string[] = [];
+  let debounce: NodeJS.Timeout | undefined;
+  let readAt = -Infinity;
+  let good: { readonly value: T; readonly fingerprint: string } | undefined;
+  let problem: Error | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let next: Promise<void> | undefined;
+  let isStarted = false;
+  let isClosed = false;
 
-  constructor(options: LiveContentOptions<T>) {
-    this.#options = options;
-    const { dirs, pollMs = defaultPollMs, log } = options;
-    const onEvent = (): void => this.#onEvent();
-    this.#watcher = watch([], {
-      depth: 0,
-      followSymlinks: false,
-      ignoreInitial: true,
-      ignorePermissionErrors: true,
-      persistent: false,
-    })
-      .on('all', onEvent)
-      .on('raw', onEvent)
-      // A change between the first attempt and the start of the watch has no event.
-      .on('ready', onEvent)
-      .on('error', (error) => log?.warn({ err: error, dirs }, 'watching files failed, polling'));
-    this.#watch(dirs);
-    this.#poll = setInterval(() => void this.refresh(), pollMs).unref();
-  }
-
-  async start(): Promise<void> {
-    await this.refresh();
-    this.#started = true;
-  }
-
-  /** The last good value; `undefined` before the first one. */
-  current(): T | undefined {
-    return this.#good?.value;
-  }
-
-  /** Why the last attempt failed; `undefined` after a success. */
-  problem(): Error | undefined {
-    return this.#problem;
-  }
+  const watcher = watch([], {
+    depth: 0,
+    followSymlinks: false,
+    ignoreInitial: true,
+    ignorePermissionErrors: true,
+    persistent: false,
+  })
+    .on('all', onEvent)
+    .on('raw', onEvent)
+    // A change between the first attempt and the start of the watch has no event.
+    .on('ready', onEvent)
+    .on('error', (error) => log?.warn({ err: error, dirs }, 'watching files failed, polling'));
+  watchDirs(dirs);
+  const poll = setInterval(() => void refresh(), pollMs).unref();
 
   /** Reads again. Resolves after an attempt that began after this call: one runs, and one is queued. */
-  refresh(): Promise<void> {
-    if (this.#next === undefined) {
-      this.#next = this.#running.then(() => this.#read());
-      this.#running = this.#next;
+  function refresh(): Promise<void> {
+    if (next === undefined) {
+      next = running.then(readNow);
+      running = next;
     }
-    return this.#next;
+    return next;
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    clearInterval(this.#poll);
-    clearTimeout(this.#debounce);
-    await this.#watcher.close();
-    await this.#running;
-  }
-
-  #watch(dirs: readonly string[]): void {
-    const { root = '/' } = this.#options;
+  function watchDirs(all: readonly string[]): void {
     // For a missing directory, chokidar would read and watch those above it. The next reading finds a new one.
-    const wanted = new Set(dirs.map((dir) => join(root, dir)).filter((dir) => existsSync(dir)));
-    this.#watcher.unwatch([...this.#watched].filter((dir) => !wanted.has(dir)));
-    this.#watcher.add([...wanted].filter((dir) => !this.#watched.has(dir)));
-    this.#watched = wanted;
+    const wanted = new Set(all.map((dir) => join(root, dir)).filter((dir) => existsSync(dir)));
+    watcher.unwatch([...watched].filter((dir) => !wanted.has(dir)));
+    watcher.add([...wanted].filter((dir) => !watched.has(dir)));
+    watched = wanted;
   }
 
-  #onEvent(): void {
-    if (this.#closed) return;
-    const { debounceMs = defaultDebounceMs } = this.#options;
+  function onEvent(): void {
+    if (isClosed) return;
     // A reading can cost 100 ms of CPU: under a steady stream of events there is one a second.
     const restMs = 10 * debounceMs;
-    const isRecent = performance.now() - this.#readAt < restMs;
-    this.#debounce ??= setTimeout(
+    const isRecent = performance.now() - readAt < restMs;
+    debounce ??= setTimeout(
       () => {
-        this.#debounce = undefined;
-        void this.refresh();
+        debounce = undefined;
+        void refresh();
       },
       isRecent ? restMs : debounceMs,
     ).unref();
   }
 
-  async #read(): Promise<void> {
-    this.#next = undefined;
-    if (this.#closed) return;
-    const { read, dirs, onRead, onProblem } = this.#options;
+  async function readNow(): Promise<void> {
+    next = undefined;
+    if (isClosed) return;
     try {
-      const value = await read().finally(() => (this.#readAt = performance.now()));
-      this.#take(value);
+      take(await read().finally(() => (readAt = performance.now())));
     } catch (error) {
-      const before = this.#problem?.message;
-      this.#problem = error instanceof Error ? error : new Error(String(error));
+      const before = problem?.message;
+      problem = error instanceof Error ? error : new Error(String(error));
       onRead?.(undefined);
-      if (this.#problem.message !== before) onProblem?.(this.#problem);
+      if (problem.message !== before) onProblem?.(problem);
     } finally {
-      if (!this.#closed) this.#watch([...dirs, ...this.#found]);
+      if (!isClosed) watchDirs([...dirs, ...found]);
     }
   }
 
-  #take(value: T): void {
-    const { fingerprint: fingerprintOf, dirsOf, onRead, onChange } = this.#options;
+  function take(value: T): void {
     const fingerprint = fingerprintOf(value);
-    this.#problem = undefined;
+    problem = undefined;
     onRead?.(value);
-    this.#found = dirsOf?.(value) ?? [];
-    if (this.#closed || fingerprint === this.#good?.fingerprint) return;
-    this.#good = { value, fingerprint };
-    if (this.#started) onChange?.(value);
+    found = dirsOf?.(value) ?? [];
+    if (isClosed || fingerprint === good?.fingerprint) return;
+    good = { value, fingerprint };
+    if (isStarted) onChange?.(value);
   }
+
+  await refresh();
+  isStarted = true;
+  return {
+    /** The last good value; `undefined` before the first one. */
+    current: (): T | undefined => good?.value,
+    /** Why the last attempt failed; `undefined` after a success. */
+    problem: () => problem,
+    refresh,
+    close: async (): Promise<void> => {
+      isClosed = true;
+      clearInterval(poll);
+      clearTimeout(debounce);
+      await watcher.close();
+      await running;
+    },
+  };
 }
