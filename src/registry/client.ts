@@ -96,18 +96,17 @@ async function firstSuccess<Result>(
       const key = `${index} ${offered?.id ?? ''}`;
       let failure = failures.get(key);
       if (!failure) {
+        const there = { ...parts, lookup: { ...lookup, repository }, endpoint, credential: offered, signal };
+        const at = new EndpointLookup(there);
         try {
           if (refusal) throw refusal;
-          const there = { lookup: { ...lookup, repository }, endpoint, credential: offered };
-          return await visit(new EndpointLookup(there, parts, signal));
+          return await visit(at);
         } catch (cause) {
           if (signal.aborted) {
             const message = `${endpoint.host}: no response for ${repository} in time`;
             throw new RegistryError('timeout', endpoint.host, message, { cause });
           }
-          const { missingCredential } = lookup;
-          const about = { host: endpoint.host, repository, credential: offered, missingCredential };
-          const error = registryError(cause, about, parts.clock.now());
+          const error = registryError(cause, at.about, parts.clock.now());
           if (!isUnreachable(error)) answered.add(endpoint.host);
           // A table in hosts.toml often repeats the origin with its CA. Then the origin has answered.
           const isOrigin = endpoint === endpoints.at(-1) && !answered.has(endpoint.host);

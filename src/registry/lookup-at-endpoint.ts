@@ -39,36 +39,35 @@ const objectKinds = {
 } as const;
 type ObjectKind = keyof typeof objectKinds;
 
-export interface EndpointVisit {
-  readonly lookup: ManifestLookup;
-  readonly endpoint: Endpoint;
-  readonly credential: MatchedCredential | undefined;
-}
-
+/** What all visits of one lookup share. */
 export interface LookupParts {
   readonly authenticator: Authenticator;
   readonly clock: Clock;
   readonly documents: LookupDocuments;
 }
 
+interface EndpointVisit extends LookupParts {
+  readonly lookup: ManifestLookup;
+  readonly endpoint: Endpoint;
+  readonly credential: MatchedCredential | undefined;
+  readonly signal: AbortSignal;
+}
+
 export class EndpointLookup implements ContentReader {
   readonly where: string;
+  /** For messages. */
+  readonly about: Circumstances;
   readonly #visit: EndpointVisit;
-  readonly #parts: LookupParts;
-  readonly #signal: AbortSignal;
-  readonly #about: Circumstances;
   #credentialUsed = false;
   /** Whether the endpoint turned out not to speak TLS. */
   #plain = false;
 
-  constructor(visit: EndpointVisit, parts: LookupParts, signal: AbortSignal) {
+  constructor(visit: EndpointVisit) {
     const { endpoint, credential, lookup } = visit;
     this.where = endpoint.host;
     this.#visit = visit;
-    this.#parts = parts;
-    this.#signal = signal;
     const { repository, missingCredential } = lookup;
-    this.#about = { host: endpoint.host, repository, credential, missingCredential };
+    this.about = { host: endpoint.host, repository, credential, missingCredential };
   }
 
   /** @throws RegistryError for the response; TransportError and others for failures on the way */
@@ -144,8 +143,8 @@ export class EndpointLookup implements ContentReader {
     object: string,
     use: (response: AuthenticatedResponse) => Document,
   ): Promise<Document> {
-    const { documents } = this.#parts;
-    using place = documents.place(this.where, this.#signal);
+    const { documents, signal } = this.#visit;
+    using place = documents.place(this.where, signal);
     const response = await this.#send('GET', kind, object, { large: place });
     if (response.status !== 200) throw this.#refusal(response);
     documents.count(this.#visit.endpoint, response.body);
@@ -162,14 +161,14 @@ export class EndpointLookup implements ContentReader {
       large,
     }: { readonly query?: Readonly<Record<string, string>>; readonly large?: LargeBody | undefined } = {},
   ): Promise<AuthenticatedResponse> {
-    const { endpoint, credential, lookup } = this.#visit;
+    const { endpoint, credential, lookup, authenticator, signal } = this.#visit;
     const { repository, trace } = lookup;
     const url = objectUrl(endpoint, repository, kind, object, this.#plain ? 'http:' : undefined);
     if (!url) throw this.#error('not-found', `no such name: ${repository}`);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     const request = { method, url, ...objectKinds[kind], large, endpoint, repository, credential, trace };
     try {
-      const response = await this.#parts.authenticator.send(request, this.#signal);
+      const response = await authenticator.send(request, signal);
       this.#credentialUsed ||= response.credentialUsed;
       return response;
     } catch (error) {
@@ -204,12 +203,12 @@ export class EndpointLookup implements ContentReader {
       return new RegistryError('unauthorized', host, message);
     }
     const retryAfter = headers['retry-after']?.[0];
-    const about = { ...this.#about, host, isUnsent: !credentialUsed };
-    return statusError(status, about, retryAfter, this.#parts.clock.now());
+    const about = { ...this.about, host, isUnsent: !credentialUsed };
+    return statusError(status, about, retryAfter, this.#visit.clock.now());
   }
 
   #mismatch(reason: string): RegistryError {
-    const { repository } = this.#about;
+    const { repository } = this.about;
     return this.#error('digest-mismatch', `verification failed for a document of ${repository}: ${reason}`);
   }
 

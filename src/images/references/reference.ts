@@ -175,7 +175,7 @@ export function parseStrictReference(text: string, algorithms?: readonly string[
 }
 
 /** @throws InvalidReference, before anything is searched or quoted */
-export function checkLength(text: string): void {
+function checkLength(text: string): void {
   if (text.length > maxReferenceLength) {
     throw new InvalidReference(`invalid reference format: longer than ${maxReferenceLength} characters`);
   }
@@ -216,18 +216,15 @@ const hexLengths: ReadonlyMap<string, number> = new Map([
 const wellFormed = /^[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$/;
 const lowerHex = /^[a-f0-9]+$/;
 
-/** Checks a digest as opencontainers/go-digest does. @throws InvalidReference in its words */
-export function checkDigest(text: string, known: readonly string[] = [...hexLengths.keys()]): void {
-  const colon = text.indexOf(':');
-  if (colon <= 0 || colon + 1 === text.length) throw new InvalidReference('invalid checksum digest format');
-  const algorithm = text.slice(0, colon);
+/** Checks a digest of `digestPattern` as opencontainers/go-digest does. @throws InvalidReference in its words */
+function checkDigest(text: string, known: readonly string[] = [...hexLengths.keys()]): void {
+  const [algorithm = '', hex = ''] = text.split(':');
   const length = hexLengths.get(algorithm);
   if (length === undefined || !known.includes(algorithm)) {
     throw new InvalidReference(
       wellFormed.test(text) ? 'unsupported digest algorithm' : 'invalid checksum digest format',
     );
   }
-  const hex = text.slice(colon + 1);
   if (hex.length !== length) throw new InvalidReference('invalid checksum digest length');
   if (!lowerHex.test(hex)) throw new InvalidReference('invalid checksum digest format');
 }
