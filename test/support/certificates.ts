@@ -13,7 +13,6 @@ export interface IssueOptions {
   readonly organizations?: readonly string[];
   readonly dns?: readonly string[];
   readonly ip?: readonly string[];
-  readonly uris?: readonly string[];
   /** Extended key usages. Default: server authentication. */
   readonly server?: boolean;
   readonly client?: boolean;
@@ -119,7 +118,6 @@ async function issue(
   const names = [
     ...(options.dns ?? []).map((value) => ({ type: 'dns' as const, value })),
     ...(options.ip ?? []).map((value) => ({ type: 'ip' as const, value })),
-    ...(options.uris ?? []).map((value) => ({ type: 'url' as const, value })),
   ];
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serial(),

@@ -5,21 +5,13 @@
 import type { Test } from 'tap';
 import type { KubeClient, Patch } from '../../src/kube/api/client.ts';
 import type { Query } from '../../src/kube/api/transport.ts';
-import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { failure } from '../kube/support.ts';
 import { like } from './like.ts';
+import type { StoredObject } from './kube-store/objects.ts';
 import { neverAborted } from './never-aborted.ts';
 
-interface Stored extends KubeObject {
-  readonly metadata: NonNullable<KubeObject['metadata']> & {
-    readonly name: string;
-    readonly uid: string;
-    readonly resourceVersion: string;
-    readonly generation?: number;
-  };
+interface Stored extends StoredObject {
   readonly data?: Readonly<Record<string, string>>;
-  readonly spec?: unknown;
-  readonly status?: unknown;
 }
 
 interface List {

@@ -11,7 +11,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-export type Fault =
+type Change =
   /** Another response. Default body: an OCI error of that status. */
   | {
       readonly kind: 'status';
@@ -23,6 +23,12 @@ export type Fault =
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
   /** The correct response with another body, but the digest header of the correct one. */
   | { readonly kind: 'body'; readonly body: string }
+  | { readonly kind: 'redirect'; readonly to: string; readonly status?: number }
+  | { readonly kind: 'gzip' }
+  | { readonly kind: 'huge-headers'; readonly bytes: number };
+
+export type Fault =
+  | Change
   | { readonly kind: 'hold' }
   | { readonly kind: 'delay'; readonly ms: number }
   /** The correct response, after a promise. */
@@ -40,10 +46,7 @@ export type Fault =
   /** One byte of the body every `everyMs`, without end. */
   | { readonly kind: 'drip'; readonly everyMs: number }
   /** Endless headers: one byte every `everyMs`. */
-  | { readonly kind: 'drip-headers'; readonly everyMs: number }
-  | { readonly kind: 'redirect'; readonly to: string; readonly status?: number }
-  | { readonly kind: 'gzip' }
-  | { readonly kind: 'huge-headers'; readonly bytes: number };
+  | { readonly kind: 'drip-headers'; readonly everyMs: number };
 
 export interface FaultLimits {
   readonly method?: string;
@@ -102,31 +105,18 @@ export function send(response: ServerResponse, answer: Answer, head: boolean): v
 export function spoil(response: ServerResponse, answer: Answer, head: boolean, fault: Fault): void {
   // A response has no socket before the previous one on the connection has ended.
   const { socket } = response.req;
+  const every = (ms: number, act: () => void): void => {
+    const timer = setInterval(act, ms);
+    response.once('close', () => clearInterval(timer));
+  };
   switch (fault.kind) {
-    case 'status': {
-      const body = fault.body ?? JSON.stringify({ errors: [{ code: 'FAULT', message: 'made to fail' }] });
-      const headers = { 'content-type': 'application/json', ...fault.headers };
-      send(response, { status: fault.status, headers, body: Buffer.from(body) }, head);
-      return;
-    }
-    case 'headers': {
-      const changed = Object.entries({ ...answer.headers, ...fault.headers }).filter(
-        ([, value]) => value !== '',
-      );
-      send(response, { ...answer, headers: Object.fromEntries(changed) }, head);
-      return;
-    }
-    case 'body':
-      send(response, { ...answer, body: Buffer.from(fault.body) }, head);
-      return;
     case 'hold':
       return;
-    case 'delay':
-      until(
-        response,
-        setTimeout(() => send(response, answer, head), fault.ms),
-      );
+    case 'delay': {
+      const timer = setTimeout(() => send(response, answer, head), fault.ms);
+      response.once('close', () => clearTimeout(timer));
       return;
+    }
     case 'after':
       void fault.event.then(() => send(response, answer, head));
       return;
@@ -153,33 +143,40 @@ export function spoil(response: ServerResponse, answer: Answer, head: boolean, f
       return;
     case 'drip':
       response.writeHead(answer.status, copy(answer.headers)).flushHeaders();
-      until(
-        response,
-        setInterval(() => response.write(' '), fault.everyMs),
-      );
+      every(fault.everyMs, () => response.write(' '));
       return;
     case 'drip-headers':
       socket.write('HTTP/1.1 200 OK\r\nx-slow: ');
-      until(
-        response,
-        setInterval(() => socket.write('a'), fault.everyMs),
-      );
+      every(fault.everyMs, () => socket.write('a'));
       return;
+    case 'status':
+    case 'headers':
+    case 'body':
     case 'redirect':
-      send(
-        response,
-        { status: fault.status ?? 307, headers: { location: fault.to }, body: Buffer.alloc(0) },
-        head,
-      );
-      return;
-    case 'gzip': {
-      const headers = { ...answer.headers, 'content-encoding': 'gzip' };
-      send(response, { ...answer, headers, body: gzipSync(answer.body) }, head);
-      return;
-    }
+    case 'gzip':
     case 'huge-headers':
-      send(response, { ...answer, headers: { ...answer.headers, 'x-huge': 'a'.repeat(fault.bytes) } }, head);
+      send(response, changed(answer, fault), head);
   }
+}
+
+/** The response of a fault that only changes it. */
+function changed(answer: Answer, fault: Change): Answer {
+  const { headers, body } = answer;
+  if (fault.kind === 'status') {
+    const text = fault.body ?? JSON.stringify({ errors: [{ code: 'FAULT', message: 'made to fail' }] });
+    const all = { 'content-type': 'application/json', ...fault.headers };
+    return { status: fault.status, headers: all, body: Buffer.from(text) };
+  }
+  if (fault.kind === 'headers') {
+    const all = Object.entries({ ...headers, ...fault.headers }).filter(([, value]) => value !== '');
+    return { ...answer, headers: Object.fromEntries(all) };
+  }
+  if (fault.kind === 'body') return { ...answer, body: Buffer.from(fault.body) };
+  if (fault.kind === 'redirect')
+    return { status: fault.status ?? 307, headers: { location: fault.to }, body: Buffer.alloc(0) };
+  if (fault.kind === 'gzip')
+    return { ...answer, headers: { ...headers, 'content-encoding': 'gzip' }, body: gzipSync(body) };
+  return { ...answer, headers: { ...headers, 'x-huge': 'a'.repeat(fault.bytes) } };
 }
 
 function raw(response: ServerResponse, answer: Answer, length: number): void {
@@ -195,10 +192,6 @@ function pour(response: ServerResponse): void {
   };
   response.on('drain', more);
   more();
-}
-
-function until(response: ServerResponse, timer: NodeJS.Timeout): void {
-  response.once('close', () => clearInterval(timer));
 }
 
 function copy(headers: Answer['headers']): Record<string, string | string[]> {

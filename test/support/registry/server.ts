@@ -39,8 +39,6 @@ export interface TestRegistryOptions {
   readonly auth?: RegistryAuth;
   /** Serves `/token` as the token server of another registry. */
   readonly tokens?: TokenIssuer;
-  /** Path before `/v2`, as for an Artifactory repository. */
-  readonly prefix?: string;
   /** Base URL for redirects of blobs, as to object storage: `<base>/storage/<digest>`. */
   readonly blobsAt?: string;
   /** Whether responses have `Docker-Content-Digest`. Default: true. */
@@ -133,9 +131,8 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
     if (request.path === '/token') return answerToken(request);
     const storage = /^\/storage\/(.+)$/.exec(request.path)?.[1];
     if (storage !== undefined) return answerStorage(request, storage);
-    const prefix = options.prefix ?? '';
-    if (!request.path.startsWith(`${prefix}/v2`)) return failure(404, 'NOT_FOUND');
-    const path = request.path.slice(prefix.length);
+    const { path } = request;
+    if (!path.startsWith('/v2')) return failure(404, 'NOT_FOUND');
     const [, repository, kind, reference] = /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? [];
     const listed = /^\/v2\/(.+)\/tags\/list$/.exec(path)?.[1];
     if (listed !== undefined) return authorize(request, listed) ?? answerTags(request, listed);

@@ -10,10 +10,6 @@ export interface IssuerOptions {
   readonly access?: (user: string | undefined, repository: string) => boolean;
   /** `expires_in` of the response. Omitted if `undefined` (the protocol's default: 60 s). */
   readonly lifetimeSeconds?: number;
-  readonly accepts?: readonly ('GET' | 'POST')[];
-  /** Name of the member with the token. Default: both names. */
-  readonly member?: 'token' | 'access_token';
-  readonly now?: () => number;
 }
 
 export interface TokenRequest {
@@ -36,8 +32,6 @@ let issuers = 0;
 export function createIssuer(options: IssuerOptions = {}) {
   const tokens = new Map<string, Granted>();
   const access = options.access ?? ((user) => user !== undefined);
-  const accepts: readonly string[] = options.accepts ?? ['GET', 'POST'];
-  const now = options.now ?? Date.now;
   const name = `issuer${++issuers}`;
   let issued = 0;
 
@@ -56,8 +50,6 @@ export function createIssuer(options: IssuerOptions = {}) {
 
   return {
     answer: (request: TokenRequest): { status: number; body: Record<string, unknown> } => {
-      if (!accepts.includes(request.method))
-        return { status: 404, body: { errors: [{ code: 'NOT_FOUND' }] } };
       const caller = callerOf(request);
       if (caller === 'refused') return { status: 401, body: { errors: [{ code: 'UNAUTHORIZED' }] } };
       const scopes =
@@ -73,12 +65,12 @@ export function createIssuer(options: IssuerOptions = {}) {
       issued += 1;
       const token = `token-${name}-${issued}`;
       const lifetime = options.lifetimeSeconds ?? 60;
-      tokens.set(token, { user: caller.user ?? '', repositories, until: now() + lifetime * 1000 });
+      tokens.set(token, { user: caller.user ?? '', repositories, until: Date.now() + lifetime * 1000 });
       return {
         status: 200,
         body: {
-          ...(options.member === 'access_token' ? {} : { token }),
-          ...(options.member === 'token' ? {} : { access_token: token }),
+          token,
+          access_token: token,
           ...(options.lifetimeSeconds === undefined ? {} : { expires_in: options.lifetimeSeconds }),
         },
       };
@@ -86,7 +78,7 @@ export function createIssuer(options: IssuerOptions = {}) {
     /** Whether a token grants a pull. `unknown` for an expired token too. */
     check: (token: string, repository: string): 'granted' | 'unknown' | 'insufficient' => {
       const granted = tokens.get(token);
-      if (!granted || now() >= granted.until) return 'unknown';
+      if (!granted || Date.now() >= granted.until) return 'unknown';
       return granted.repositories.has(repository) ? 'granted' : 'insufficient';
     },
     /** The user of a token; `''` for an anonymous one. */
