@@ -25,8 +25,8 @@ export const manifestFiles: FuzzTarget = {
     '{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"nginx"}]}},{"kind":"ServiceAccount","imagePullSecrets":[{"name":"r"}]}]}',
   ],
   words: words('| > &a *a { } [ ] " # kind: items: null', '- ', ': ', '\n', '  ', '---\n', '<<: *m'),
-  feed: (input) => {
-    const objects = parseObjects({ file: 'a.yaml', text: input.toString('utf8') });
+  feed: (_, text) => {
+    const objects = parseObjects({ file: 'a.yaml', text: text });
     const { subjects, skipped } = sortObjects(objects, 'default');
     return [subjects.length, skipped];
   },
@@ -44,8 +44,7 @@ export const documentTargets: readonly FuzzTarget[] = [
       'base: &b {name: a, image: x}\nspec:\n  containers:\n  - <<: *b\n    image: y\n  - *b\n',
     ],
     words: [...(manifestFiles.words ?? []), 'containers', 'image', 'apiVersion: v1', 'metadata: {}'],
-    feed: (input) => {
-      const text = input.toString('utf8');
+    feed: (_, text) => {
       const lines = text.split(/\r\n?|\n/).length;
       const places = parseDocuments({ file: 'a.yaml', text })
         .flatMap((document) => podsIn(document, 'a.yaml').pods)
@@ -62,8 +61,7 @@ export const documentTargets: readonly FuzzTarget[] = [
       '[[allow]]\nimage = "registry.example/legacy/**"\narchitectures = ["arm64"]\nreason = "x"\nexpires = "2027-03-31"\n\n[[allow]]\nimage = "nginx:1.*"\nexpires = 2027-03-31\n',
     ],
     words: words('[[allow]] image expires reason = " * ** @sha256: 2027-02-29 [ ] { }', '\n'),
-    feed: (input) =>
-      parseAllowList(input.toString('utf8'), 'allow.toml').map(({ line, expires }) => [line, expires]),
+    feed: (_, text) => parseAllowList(text, 'allow.toml').map(({ line, expires }) => [line, expires]),
     expected: [UsageError],
   },
   {
@@ -76,8 +74,8 @@ export const documentTargets: readonly FuzzTarget[] = [
       '[[node]] instance-type region on-demand spot vcpu memory currency = " nan inf -1 1e400 Gi',
       '\n',
     ),
-    feed: (input) => {
-      const { entries, hoursPerMonth } = parsePrices(input.toString('utf8'), 'prices.toml');
+    feed: (_, text) => {
+      const { entries, hoursPerMonth } = parsePrices(text, 'prices.toml');
       for (const { prices, size } of entries)
         for (const value of [hoursPerMonth, ...Object.values(prices), size?.vcpu ?? 1, size?.memory ?? 1])
           must(Number.isFinite(value) && value > 0, `the number ${value}`);
@@ -92,9 +90,9 @@ export const documentTargets: readonly FuzzTarget[] = [
       'webhooks:\n- name: pods.archwright.example\n  clientConfig:\n    service: {namespace: archwright, name: archwright, path: /mutate, port: 443}\n  rules:\n  - operations: [CREATE]\n    apiGroups: [""]\n- name: b\n  clientConfig: {url: "https://[::1]:8443/mutate"}\n',
     ],
     words: words('| &a *a { } [ ] null name: url: https:// service:', '- ', ': ', '\n', '  '),
-    feed: (input) => {
+    feed: (_, text) => {
       try {
-        return webhookNamesOf(parseWebhooks(input.toString('utf8'), 'webhooks.yaml'));
+        return webhookNamesOf(parseWebhooks(text, 'webhooks.yaml'));
       } catch (error) {
         // Its class is not exported, because only the start of the controller handles it.
         if (error instanceof Error && error.name === 'WebhooksFileError') return undefined;

@@ -4,7 +4,7 @@ import { parserTargets } from './targets.ts';
 for (const { examples, feed, close } of parserTargets) {
   for (const example of examples) {
     try {
-      await feed(Buffer.from(example));
+      await feed(Buffer.from(example), example);
     } catch {
       // Some examples are invalid.
     }

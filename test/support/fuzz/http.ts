@@ -1,8 +1,6 @@
 /** Responses of servers as bytes on a socket (heads, bodies, redirects), and the state file on disk. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/async/clock.ts';
 import { readAgentInfo } from '../../../src/fleet/agents.ts';
@@ -19,10 +17,9 @@ import { KubeError } from '../../../src/kube/api/errors.ts';
 import { followRedirects } from '../../../src/registry/net/guarded-client.ts';
 import { listen } from '../listen.ts';
 import { words } from './inputs.ts';
-import { must, unlessRefused, type FuzzTarget } from './target.ts';
-import { silentLog } from '../captured.ts';
+import { Directory, must, unlessRefused, type FuzzTarget } from './target.ts';
+import { silentLog as log } from '../captured.ts';
 
-const log = silentLog;
 const digest = `sha256:${'b'.repeat(64)}`;
 
 /** A server that sends the same bytes to each connection, and ends it. */
@@ -52,7 +49,7 @@ function connectTo(server: string) {
 
 const facts = `{"image":"nginx@${digest}","digest":"${digest}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64"}],"source":"registry","credentialSource":"anonymous","endpoint":"r.io","confirmedAt":"2026-11-21T00:00:00Z","stale":false}`;
 
-let dir: string | undefined;
+const disk = new Directory();
 
 export const httpTargets: readonly FuzzTarget[] = [
   {
@@ -106,8 +103,8 @@ export const httpTargets: readonly FuzzTarget[] = [
       '../x\nhttps://u:p@a/',
     ],
     words: words('https:// http:// file:/// // ? # @ : [ ] 127.0.0.1 169.254.169.254', '\n'),
-    feed: async (input) => {
-      const locations = input.toString('utf8').split('\n');
+    feed: async (_, text) => {
+      const locations = text.split('\n');
       let sent = 0;
       const url = new URL('https://registry.corp/v2/a/manifests/1');
       const ownHeaders = { authorization: 'Bearer secret' };
@@ -134,11 +131,11 @@ export const httpTargets: readonly FuzzTarget[] = [
       '{"nodeName":"n1","architecture":"arm64","version":"1","credentialFingerprint":"abc"}',
     ],
     words: words('{ } [ ] , null "digest": "confirmedAt":"9999-12-31T23:59:59Z"', '\n'),
-    feed: async (input) => {
-      for (const line of input.toString('utf8').split('\n')) {
+    feed: async (_, text) => {
+      for (const line of text.split('\n')) {
         await unlessRefused([InvalidFacts], () => readFacts(parseJson(line)));
       }
-      readAgentInfo(JSON.parse(input.toString('utf8')));
+      readAgentInfo(JSON.parse(text));
     },
     expected: [SyntaxError],
   },
@@ -148,17 +145,11 @@ export const httpTargets: readonly FuzzTarget[] = [
     examples: [`${facts}\n${facts.replace('arm64', 'amd64')}\n`, ''],
     words: words('{ } [ ] , null "digest": "confirmedAt":"9999-12-31T23:59:59Z"', '\n'),
     feed: async (input) => {
-      dir ??= mkdtempSync(join(tmpdir(), 'archwright-fuzz-'));
-      const path = join(dir, 'facts.ndjson');
-      writeFileSync(path, input);
+      const path = join(disk.write({ 'facts.ndjson': input }), 'facts.ndjson');
       let learned = 0;
       const count = await new FactsFile({ path, log }).load(() => (learned += 1));
       must(count === learned, 'another number of facts');
     },
-    close: async () => {
-      if (dir !== undefined) rmSync(dir, { recursive: true });
-      dir = undefined;
-      await Promise.resolve();
-    },
+    close: () => disk.remove(),
   },
 ];

@@ -180,15 +180,3 @@ function editedLines(examples: readonly string[], word: fc.Arbitrary<string>): f
     return lines.join('\n');
   });
 }
-
-/** @throws SyntaxError */
-export function parsed(input: Buffer): unknown {
-  return JSON.parse(input.toString('utf8'));
-}
-
-/** A JSON object. @throws SyntaxError for other values, which the API server does not store */
-export function object(input: Buffer): Readonly<Record<string, unknown>> {
-  const value = parsed(input);
-  if (typeof value !== 'object' || value === null) throw new SyntaxError('no object');
-  return value as Readonly<Record<string, unknown>>;
-}

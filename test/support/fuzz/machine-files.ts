@@ -1,39 +1,12 @@
 /** Files of the node's kernel and systemd. Their parsers read directories, so inputs are written to one. */
 import { isDeepStrictEqual } from 'node:util';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
 import { readMachine } from '../../../daemon/machine/machine.ts';
 import { parseCgroup, parseFailedExec, parseForks } from '../../../daemon/tracing/exec-errors.ts';
 import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
 import { parseEnvironmentFile, parseUnit, wordsOf } from '../../../daemon/systemd/unit-file.ts';
 import { readExecReport } from '../../../src/nodes/exec-report.ts';
 import { words } from './inputs.ts';
-import { must, type FuzzTarget } from './target.ts';
-
-/** A directory that `feed` fills, until `close`: in memory if possible, because disks are slow. */
-class Directory {
-  #path: string | undefined;
-  readonly #made = new Set<string>();
-
-  write(files: Readonly<Record<string, string | Buffer>>): string {
-    this.#path ??= mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'archwright-fuzz-'));
-    for (const [name, content] of Object.entries(files)) {
-      const path = join(this.#path, name);
-      if (!this.#made.has(path)) mkdirSync(dirname(path), { recursive: true });
-      this.#made.add(path);
-      writeFileSync(path, content);
-    }
-    return this.#path;
-  }
-
-  remove(): Promise<void> {
-    if (this.#path !== undefined) rmSync(this.#path, { recursive: true });
-    this.#path = undefined;
-    this.#made.clear();
-    return Promise.resolve();
-  }
-}
+import { Directory, must, type FuzzTarget } from './target.ts';
 
 const unitExample =
   '[Unit]\nDescription=a\n[Service]\nEnvironment="HTTPS_PROXY=http://p:1" \\\n# comment\n  NO_PROXY=.corp\nEnvironmentFile=-/etc/default/k3s\nUnsetEnvironment=A B=1\n[Manager]\nDefaultEnvironment=A=a%%b\n';
@@ -49,8 +22,7 @@ export const machineFileTargets: readonly FuzzTarget[] = [
     share: 20,
     examples: [unitExample, '[Service]\r\nEnvironment=A=\\x41\\s "B=b c" \'C="\'\r\nEnvironment=\r\n'],
     words: words('[Service] Environment= " \' \\ \\x00 \\x4 %% = ; # A=', '\n', '\r', ' ', '\\\n', '\u2028'),
-    feed: (input) => {
-      const text = input.toString('utf8');
+    feed: (_, text) => {
       const found = parseUnit(text);
       // A space after a backslash at the end of a value; otherwise it would continue on the next line.
       const written = found.map(({ section, key, value }) => `[${section}]\n${key}=${value} \n`).join('');
@@ -64,8 +36,7 @@ export const machineFileTargets: readonly FuzzTarget[] = [
     share: 20,
     examples: [environmentExample, 'A="a\\"b\\\nc" "d" e\\ \nB='],
     words: words('" \' \\ = # ; A= $ `', '\n', '\r', ' ', '\\\n', '\u2028', '\0'),
-    feed: (input) => {
-      const text = input.toString('utf8');
+    feed: (_, text) => {
       const found = parseEnvironmentFile(text);
       const quoted = (value: string): string => `"${value.replaceAll(/["\\`$]/g, String.raw`\$&`)}"`;
       const written = found.map(([name, value]) => `${name}=${quoted(value)}\n`).join('');

@@ -45,8 +45,8 @@ export const networkTargets: readonly FuzzTarget[] = [
       'docker.io/library/a_b.c/d:1@sha256:x',
     ],
     words: ['a', 'A', '.', '_', '-', '/', ':', '@', '[', ']', '0', 'sha256:', 'a'.repeat(64), 'localhost'],
-    feed: (input) => {
-      const reference = parseReference(input.toString('utf8'));
+    feed: (_, text) => {
+      const reference = parseReference(text);
       const { domain, path, repository } = reference;
       if (domain === '' || repository !== `${domain}/${path}`) throw new TypeError('no such repository');
     },
@@ -127,6 +127,6 @@ export const networkTargets: readonly FuzzTarget[] = [
       '# HELP a_total A.\n# TYPE a_total counter\na_total{age="10s",reason="new"} 3\nb 1.5e+9\nc{d="\\"\\\\\\n"} NaN\n',
     ],
     words: words('{ } " \\ = , # NaN +Inf', '\n', ' ', 'a="'),
-    feed: (input) => parseSamples(input.toString('utf8')),
+    feed: (_, text) => parseSamples(text),
   },
 ];

@@ -214,8 +214,8 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
       "# ours\nuser='a'\nsecret = '''b\nc'''\n[more]\nx = [1, {y = 2.5}]\n",
     ],
     words: ['user', 'secret', '=', '"', '[', ']', '\n', 'registry.corp_5000_', '.toml', ':'],
-    feed: (input) => {
-      const { username } = parseRegistryToml(input.toString('utf8'));
+    feed: (_, text) => {
+      const { username } = parseRegistryToml(text);
       if (username === '') throw new TypeError('a credential without a user');
     },
     expected: [RegistryTomlError],
@@ -225,7 +225,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
     share: 20,
     examples: ['docker.io.toml', 'registry.corp_5000_.toml', '*.corp.example.toml', '[::1]:5000.toml'],
     words: ['.', '_', ':', '*', '/', '?', '%41', '@', 'a', '5000', 'https://'],
-    feed: (input) => registryKey(input.toString('utf8')),
+    feed: (_, text) => registryKey(text),
     expected: [RegistryTomlError],
   },
   {
@@ -236,7 +236,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
       `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"","auth":null}\n`,
     ],
     words: ['{', '}', '"auth":', '"a":', ',', 'null', '"cacheDuration":', '"1h"', '[]', '"', '\\u0000', '0'],
-    feed: (input) => decodeResponse(input.toString('utf8'), execV1),
+    feed: (_, text) => decodeResponse(text, execV1),
     expected: [PluginError],
   },
   {
@@ -248,7 +248,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
       '{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"CredentialProviderConfig","providers":[{"name":"p","matchImages":["a.io:443/x"],"defaultCacheDuration":"1.5h","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1"}]}',
     ],
     words: words('| > &a *a { } [ ] " # on 0o17', '- ', ': ', '\n', '  ', '? ', '!!str ', '---\n'),
-    feed: (input) => validateConfig(decodeConfig(input.toString('utf8'))),
+    feed: (_, text) => validateConfig(decodeConfig(text)),
     expected: [DecodeError],
   },
 ];

@@ -2,6 +2,9 @@
  * Parsers of external data as fuzz targets: a few hundred inputs each in unit tests, a chosen number in
  * `npm run fuzz`.
  */
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import * as fc from 'fast-check';
 import { inputs } from './inputs.ts';
 
@@ -12,10 +15,10 @@ export interface FuzzTarget {
   /** Words and punctuation of the language, besides those in the examples. */
   readonly words: readonly string[];
   /**
-   * Passes the input to the parser, as the program would. Throws for invalid input. The size of its result is
-   * limited.
+   * Passes the input, or its text, to the parser, as the program would. Throws for invalid input. The size of its
+   * result is limited.
    */
-  readonly feed: (input: Buffer) => unknown;
+  readonly feed: (input: Buffer, text: string) => unknown;
   /** Errors that the program expects from this parser. Default: none. */
   readonly expected?: readonly ErrorClass[];
   /** Inputs in each run of the unit tests, for parsers of short texts. Default: 30; exhaustive: 300. */
@@ -42,6 +45,25 @@ export const maxOutput = { times: 40, bytes: 64 * 1024 };
 
 /** Limit for an error message, which is shown to people and logged. */
 const maxMessageLength = 8192;
+
+/** An input that is no JSON, for a parser of parsed JSON. */
+export class NotJson extends Error {}
+
+/** @throws NotJson */
+export function parsed(input: Buffer): unknown {
+  try {
+    return JSON.parse(input.toString('utf8'));
+  } catch {
+    throw new NotJson();
+  }
+}
+
+/** A JSON object. @throws NotJson for other values, which the API server does not store */
+export function object(input: Buffer): Readonly<Record<string, unknown>> {
+  const value = parsed(input);
+  if (typeof value !== 'object' || value === null) throw new NotJson();
+  return value as Readonly<Record<string, unknown>>;
+}
 
 /** An input that broke the rule in `message`. */
 export class FuzzFinding extends Error {
@@ -74,9 +96,9 @@ export async function feed(target: FuzzTarget, input: Buffer): Promise<void> {
 /** @returns the size of the result */
 async function outputOf({ feed, expected = [] }: FuzzTarget, input: Buffer): Promise<number> {
   try {
-    return sizeOf(await feed(input));
+    return sizeOf(await feed(input, input.toString('utf8')));
   } catch (error) {
-    if (!expected.some((type) => error instanceof type)) {
+    if (![...expected, NotJson].some((type) => error instanceof type)) {
       const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
       throw new FuzzFinding(`an unexpected error: ${text}`, error);
     }
@@ -134,4 +156,28 @@ export async function unlessRefused<T>(
 /** @throws TypeError if a rule of a target does not hold */
 export function must(holds: boolean, otherwise: string): void {
   if (!holds) throw new TypeError(otherwise);
+}
+
+/** A directory that `feed` fills, until `close`: in memory if possible, because disks are slow. */
+export class Directory {
+  #path: string | undefined;
+  readonly #made = new Set<string>();
+
+  write(files: Readonly<Record<string, string | Buffer>>): string {
+    this.#path ??= mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'archwright-fuzz-'));
+    for (const [name, content] of Object.entries(files)) {
+      const path = join(this.#path, name);
+      if (!this.#made.has(path)) mkdirSync(dirname(path), { recursive: true });
+      this.#made.add(path);
+      writeFileSync(path, content);
+    }
+    return this.#path;
+  }
+
+  remove(): Promise<void> {
+    if (this.#path !== undefined) rmSync(this.#path, { recursive: true });
+    this.#path = undefined;
+    this.#made.clear();
+    return Promise.resolve();
+  }
 }

@@ -27,7 +27,7 @@ t.test('each target accepts at least one of its examples', async (t) => {
     let understood = 0;
     for (const example of examples) {
       try {
-        await feed(Buffer.from(example));
+        await feed(Buffer.from(example), example);
         understood += 1;
       } catch {
         // Some examples are invalid.

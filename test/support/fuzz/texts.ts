@@ -37,8 +37,7 @@ export const textTargets: readonly FuzzTarget[] = [
     share: 20,
     examples: ['1h30m', '7d', '500ms', '1.5h', '-1m0s', '3µs'],
     words: words('d h m s ms us ns 0 1 9 . - + 99999999'),
-    feed: (input) => {
-      const text = input.toString('utf8');
+    feed: (_, text) => {
       const ms = parseDuration(text);
       if (ms !== undefined)
         must(parseDuration(formatDuration(ms)) === ms, 'another duration when read again');
@@ -52,8 +51,7 @@ export const textTargets: readonly FuzzTarget[] = [
     share: 20,
     examples: ['500m', '1.5Gi', '1e3', '64Mi', '12'],
     words: words('Ki Mi Gi Ei n u m k E e . - + 0 9 99999'),
-    feed: (input) => {
-      const text = input.toString('utf8');
+    feed: (_, text) => {
       const value = parseQuantity(text);
       must(value === undefined || Number.isFinite(value), 'no finite number');
       const bytes = parseBytes(text);
@@ -78,8 +76,7 @@ export const textTargets: readonly FuzzTarget[] = [
     share: 20,
     examples: ['hunter-2-hunter', '"level":"warn"', '"}\n{"level":"error"', '\\\\"'],
     words: words('" \\ \\" { } : , "level": "time": \uD800', '\n'),
-    feed: (input) => {
-      const text = input.toString('utf8');
+    feed: (_, text) => {
       const { log, lines } = captureLog();
       secret(text.slice(0, 64));
       log.info({ text });
@@ -133,8 +130,8 @@ export const textTargets: readonly FuzzTarget[] = [
       'https://[::1]:8080\n*',
     ],
     words: words('http:// socks5:// @ : %zz %00 .corp , * 10.0.0.0/33 ::/0 /', '\n'),
-    feed: (input) => {
-      const [proxy = '', direct = ''] = input.toString('utf8').split('\n', 2);
+    feed: (_, text) => {
+      const [proxy = '', direct = ''] = text.split('\n', 2);
       const environment = { HTTPS_PROXY: proxy, HTTP_PROXY: proxy, NO_PROXY: direct };
       const shown = describeProxies(environment);
       for (const target of targets) proxyFor(new URL(target), environment);
@@ -147,8 +144,8 @@ export const textTargets: readonly FuzzTarget[] = [
     share: 20,
     examples: ['registry.corp/team/*:v1.*', 'nginx', '*@sha256:' + 'a'.repeat(64), 'docker.io/library/*'],
     words: words('* ** / : @ [ ] ( \\ . + ?'),
-    feed: (input) => {
-      const list: ImageOverride[] = [{ match: input.toString('utf8'), architectures: ['amd64'] }];
+    feed: (_, text) => {
+      const list: ImageOverride[] = [{ match: text, architectures: ['amd64'] }];
       const compiled = compileOverrides(list, systemClock);
       const image = `registry.corp/${'team/'.repeat(40)}app:v1.${'1'.repeat(100)}`;
       for (const each of [image, 'nginx']) compiled.find(each, parseReference(each));
@@ -184,8 +181,8 @@ export const textTargets: readonly FuzzTarget[] = [
       'deployment/web --no-x',
     ],
     words: words('-- - = --config --no- --listen pod/ a/b/c', ' '),
-    feed: async (input) => {
-      const args = input.toString('utf8').split(' ');
+    feed: async (_, text) => {
+      const args = text.split(' ');
       for (const subcommand of [webhook, explain])
         await unlessRefused([UsageError], () => parseFlags(subcommand, args));
       await unlessRefused([UsageError], () => parseNamedObjects(args));
