@@ -147,16 +147,8 @@ const childOf = (_: unknown, number: number) => ({
 });
 const documents: readonly (readonly [name: string, body: unknown, mediaType: string, code: string])[] = [
   ['no JSON', '<html>', ociIndex, unsupported],
-  ['JSON cut short', '{"manifests":[', ociIndex, unsupported],
-  ['no UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]), ociIndex, unsupported],
-  ['an array', '[]', ociIndex, unsupported],
-  ['deeply nested', `{"manifests":${'['.repeat(200_000)}`, ociIndex, unsupported],
-  ['an index without manifests', '{}', ociIndex, unsupported],
   ['an empty index', '{"manifests":[]}', ociIndex, 'not-an-image'],
-  ['an index with a foreign entry', '{"manifests":[7]}', ociIndex, unsupported],
   ['an index that is a manifest', '{"manifests":[],"layers":[]}', ociIndex, unsupported],
-  ['a manifest without config', '{"layers":[]}', ociManifest, unsupported],
-  ['a config digest that is a path', configOf('sha256:../../../secret', 2), ociManifest, unsupported],
   ['a config announced too large', configOf(`sha256:${'a'.repeat(64)}`, 2 ** 40), ociManifest, 'too-large'],
   ['too many children', { manifests: Array.from({ length: 1001 }, childOf) }, ociIndex, 'too-large'],
 ];
