@@ -12,12 +12,12 @@ import { LoadingCache } from '../../src/async/loading-cache.ts';
 import type { Credential, MatchedCredential } from '../../src/credentials/credential.ts';
 import {
   type DockerConfigFormat,
+  addMembers,
   jsonText,
-  objectMembers,
+  mapField,
   stringFields,
   stringOr,
   decodeLogin,
-  namesField,
 } from '../../src/credentials/docker/docker-config.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
 import { statPath } from '../../src/files/read.ts';
@@ -94,30 +94,19 @@ export async function loadAuthFiles(
 /** @throws DockerConfigError */
 export function parseAuthFile(content: Uint8Array, format: DockerConfigFormat): AuthFile {
   const text = jsonText(content);
-  const entries = new Map<string, AuthEntry>();
-  const helpers = new Map<string, string>();
-  if (format === 'dockercfg') addEntries(text, entries);
-  else {
-    for (const [name, value] of objectMembers(text, 'the document')) {
-      // As in Go, a second object adds to the first, and null empties it.
-      if (namesField(name, 'auths')) {
-        if (value === 'null') entries.clear();
-        else addEntries(value, entries);
-      } else if (namesField(name, 'credhelpers')) {
-        if (value === 'null') helpers.clear();
-        for (const [host, helper] of objectMembers(value, name))
-          helpers.set(host, stringOr(helper, '', `${name}: a value`));
-      }
-    }
-  }
-  return { entries, helpers, format };
+  if (format === 'dockercfg')
+    return { entries: addMembers(new Map(), text, 'auths', entryOf), helpers: new Map(), format };
+  const helperOf = (value: string, _: string, name: string) => stringOr(value, '', `${name}: a value`);
+  return {
+    entries: mapField(text, 'auths', entryOf),
+    helpers: mapField(text, 'credhelpers', helperOf),
+    format,
+  };
 }
 
-function addEntries(text: string, entries: Map<string, AuthEntry>): void {
-  for (const [key, value] of objectMembers(text, 'auths')) {
-    const { auth, identitytoken } = stringFields(value, 'an entry', ['auth', 'identitytoken']);
-    entries.set(key, { auth: secret(auth), identityToken: secret(identitytoken) });
-  }
+function entryOf(text: string): AuthEntry {
+  const { auth, identitytoken } = stringFields(text, 'an entry', ['auth', 'identitytoken']);
+  return { auth: secret(auth), identityToken: secret(identitytoken) };
 }
 
 /**

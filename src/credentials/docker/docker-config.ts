@@ -13,25 +13,16 @@ import { indexKey } from '../keyring/key.ts';
 
 export type DockerConfigFormat = 'config.json' | 'dockercfg';
 
-/** One entry. An empty entry is an empty credential. */
-export interface DockerConfigEntry extends Credential {
-  readonly email: string;
-}
-
 /** The fault of a document, for people; quotes no value. */
 export class DockerConfigError extends Error {
   override readonly name = 'DockerConfigError';
-}
-
-interface ReadOptions {
-  readonly maxEntries: number;
-  readonly owner: SecretOwner;
 }
 
 /** The document has more entries than the reader takes. They were not read, so it may be malformed too. */
 export class TooManyEntries extends DockerConfigError {}
 
 /**
+ * Its entries by key. An empty entry is an empty credential.
  * @param content invalid UTF-8 is replaced inside strings, as in Go
  * @param owner of the passwords
  * @throws DockerConfigError, TooManyEntries
@@ -39,11 +30,15 @@ export class TooManyEntries extends DockerConfigError {}
 export function parseDockerConfig(
   content: Uint8Array,
   format: DockerConfigFormat,
-  { maxEntries = Number.POSITIVE_INFINITY, owner = 'ours' }: Partial<ReadOptions> = {},
-): ReadonlyMap<string, DockerConfigEntry> {
+  { maxEntries, owner }: { readonly maxEntries?: number; readonly owner?: SecretOwner } = {},
+): ReadonlyMap<string, Credential> {
   const text = jsonText(content);
-  const options = { maxEntries, owner };
-  return format === 'dockercfg' ? parseAuths(text, new Map(), options) : parseConfigJson(text, options);
+  const read = (value: string, key: string) =>
+    parseDockerConfigEntry(value, `entry ${indexKey(key) ?? '(not a registry)'}`, owner);
+  if (format === 'dockercfg') return addMembers(new Map(), text, 'auths', read, maxEntries);
+  const auths = mapField(text, 'auths', read, maxEntries);
+  mapField(text, 'httpheaders', (value, _, name) => stringOr(value, '', `${name}: a value`));
+  return auths;
 }
 
 /** The text of a valid JSON document. @throws DockerConfigError */
@@ -55,12 +50,12 @@ export function jsonText(content: Uint8Array): string {
 }
 
 /** @param text valid JSON @param name of the entry, for the error @throws DockerConfigError */
-export function parseDockerConfigEntry(text: string, name: string, owner?: SecretOwner): DockerConfigEntry {
+export function parseDockerConfigEntry(text: string, name: string, owner?: SecretOwner): Credential {
   const names = ['username', 'password', 'email', 'auth'] as const;
-  const { username, password, email, auth } = stringFields(text, name, names);
-  if (auth === '') return { username, password: secret(password, owner), email };
+  const { username, password, auth } = stringFields(text, name, names);
+  if (auth === '') return { username, password: secret(password, owner) };
   try {
-    return { ...decodeAuthField(auth, owner), email };
+    return decodeAuthField(auth, owner);
   } catch (error) {
     if (!(error instanceof DockerConfigError)) throw error;
     throw new DockerConfigError(`${name}: auth: ${error.message}`);
@@ -83,32 +78,39 @@ export function decodeAuthField(auth: string, owner?: SecretOwner): Credential {
   return { username: text.slice(0, colon), password: secret(text.slice(colon + 1), owner) };
 }
 
-function parseConfigJson(text: string, options: ReadOptions): ReadonlyMap<string, DockerConfigEntry> {
-  const auths = new Map<string, DockerConfigEntry>();
+/**
+ * A field of a Go struct that is a map. As in Go, a second one adds to the first, and null empties it.
+ * @param field in lower case
+ * @param read gets a value, its key and the name of the field as written
+ * @throws DockerConfigError, TooManyEntries
+ */
+export function mapField<T>(
+  text: string,
+  field: string,
+  read: (value: string, key: string, name: string) => T,
+  maxEntries?: number,
+): Map<string, T> {
+  const found = new Map<string, T>();
   for (const [name, value] of objectMembers(text, 'the document')) {
-    // As in Go, a second `auths` adds to the first, and null empties it.
-    if (namesField(name, 'auths')) {
-      if (value === 'null') auths.clear();
-      else parseAuths(value, auths, options);
-    } else if (namesField(name, 'httpheaders')) {
-      for (const [, header] of objectMembers(value, name)) stringOr(header, '', `${name}: a value`);
-    }
+    if (!namesField(name, field)) continue;
+    if (value === 'null') found.clear();
+    addMembers(found, value, name, read, maxEntries);
   }
-  return auths;
+  return found;
 }
 
-function parseAuths(
+/** @throws DockerConfigError, TooManyEntries */
+export function addMembers<T>(
+  found: Map<string, T>,
   text: string,
-  auths: Map<string, DockerConfigEntry>,
-  { maxEntries, owner }: ReadOptions,
-): Map<string, DockerConfigEntry> {
-  const found = objectMembers(text, 'auths');
-  if (auths.size + found.length > maxEntries) throw new TooManyEntries(`has more than ${maxEntries} entries`);
-  for (const [key, value] of found) {
-    const name = `entry ${indexKey(key) ?? '(not a registry)'}`;
-    auths.set(key, parseDockerConfigEntry(value, name, owner));
-  }
-  return auths;
+  name: string,
+  read: (value: string, key: string, name: string) => T,
+  maxEntries = Number.POSITIVE_INFINITY,
+): Map<string, T> {
+  const added = objectMembers(text, name);
+  if (found.size + added.length > maxEntries) throw new TooManyEntries(`has more than ${maxEntries} entries`);
+  for (const [key, value] of added) found.set(key, read(value, key, name));
+  return found;
 }
 
 /** The members of an object, none of null. @param name for the error @throws DockerConfigError */
