@@ -123,7 +123,7 @@ class CredentialProviderSource extends LiveSource<Found> {
       const where = message.includes(failure.image) ? '' : `for image ${failure.image}: `;
       return problemOf(provider, where + message);
     });
-    return [...super.problems(), ...leftOutOf(providers).intended, ...failures];
+    return [...super.problems(), ...leftOutOf(providers, true), ...failures];
   }
 
   async describe(): Promise<readonly SourcePart[]> {
@@ -147,12 +147,12 @@ class CredentialProviderSource extends LiveSource<Found> {
     try {
       const setup = await readSetup(this.#options);
       const providers = setup.plugins.map((plugin) => this.#providerOf(plugin));
-      return { found: { setup, providers }, problems: leftOutOf(providers).broken, content: setup.id };
+      return { found: { setup, providers }, problems: leftOutOf(providers, false), content: setup.id };
     } catch (error) {
       if (!(error instanceof ProviderConfigError)) throw error;
       const consequence = before.setup === undefined ? '' : '; the last good one stays in force';
       const problem = { origin: config, message: `${error.message}${consequence}` };
-      const problems = [problem, ...leftOutOf(before.providers).broken];
+      const problems = [problem, ...leftOutOf(before.providers, false)];
       return { found: before, problems, content: before.setup?.id ?? '' };
     }
   }
@@ -189,15 +189,13 @@ class CredentialProviderSource extends LiveSource<Found> {
   }
 }
 
-/** Plugins that do not run. Without a token it may be `intended`, so the source does not count as broken. */
-function leftOutOf(providers: readonly Provider[]) {
-  const found = { intended: [] as SourceProblem[], broken: [] as SourceProblem[] };
-  for (const { config, leftOut } of providers)
-    if (leftOut !== undefined)
-      found[leftOut.code === 'no-token' ? 'intended' : 'broken'].push(
-        problemOf({ config }, `left out: ${leftOut.reason}`),
-      );
-  return found;
+/** Plugins that do not run. Without a token it may be intended, so the source does not count as broken. */
+function leftOutOf(providers: readonly Provider[], isIntended: boolean): readonly SourceProblem[] {
+  return providers.flatMap(({ config, leftOut }) =>
+    leftOut !== undefined && (leftOut.code === 'no-token') === isIntended
+      ? [problemOf({ config }, `left out: ${leftOut.reason}`)]
+      : [],
+  );
 }
 
 /**

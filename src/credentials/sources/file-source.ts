@@ -36,12 +36,6 @@ const broken = gauge(
 
 export const sourceMetrics: readonly MetricSpec[] = [broken];
 
-/** @returns sets whether all of the content could be used */
-export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName) {
-  const now = metrics?.gauge(broken, { source });
-  return (isUsable: boolean): void => now?.set(isUsable ? 0 : 1);
-}
-
 export interface LiveCredentialSource extends CredentialSource {
   /** Equal for equal content, reveals nothing. */
   fingerprint(): string;
@@ -97,17 +91,15 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
   readonly name: LiveSourceName;
   readonly #options: LiveSourceOptions<Found>;
   readonly #log: Log | undefined;
-  readonly #setUsable: ReturnType<typeof bindSourceMetrics>;
   readonly #closing = new AbortController();
   #state: State<Found>;
   #live: LiveContent<State<Found>> | undefined;
 
   constructor(options: LiveSourceOptions<Found>) {
-    const { name, initial: found, log, metrics } = options;
+    const { name, initial: found, log } = options;
     this.name = name;
     this.#options = options;
     this.#log = log?.child({ source: name });
-    this.#setUsable = bindSourceMetrics(metrics, name);
     const fingerprint = hashOf([name]);
     this.#state = { found, problems: [], id: hashOf(''), fingerprint };
   }
@@ -118,13 +110,14 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
   protected abstract read(): Promise<Reading<Found>>;
 
   async start(): Promise<this> {
+    const isBroken = this.#options.metrics?.gauge(broken, { source: this.name });
     this.#live = await liveContent<State<Found>>({
       ...this.#options,
       read: () => this.#readState(),
       dirsOf: ({ dirs = [] }) => [...new Set(dirs)].slice(0, maxWatched),
       fingerprint: ({ id }) => id,
       onChange: () => this.#options.onChange?.(),
-      onRead: (state) => this.#setUsable(state?.problems.length === 0),
+      onRead: (state) => isBroken?.set(state?.problems.length === 0 ? 0 : 1),
       onProblem: (error) =>
         this.#log?.warn({ err: error }, 'reading a source failed; its last content stays in force'),
     });
