@@ -6,13 +6,11 @@
  * `registry.mirrors` and `registry.configs` are in force (`internal/cri/server/images/image_pull.go`
  * registryEndpoints, registryHosts).
  */
-import type { MatchedCredential } from '../../src/credentials/credential.ts';
-import { credentialId } from '../../src/credentials/identity.ts';
 import { isLoginHeader } from '../../src/http/client.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
-import { parseAuth, type Registry } from './config/registry.ts';
-import { InvalidConfig, ConfigFileError, invalid } from '../toml.ts';
+import type { Registry } from './config/registry.ts';
+import { ConfigFileError, invalid } from '../toml.ts';
 import { type Header, capabilitiesOf, noHost, type HostConfig } from './hosts/hosts-file.ts';
 import type { NodeConfig } from './node.ts';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
@@ -62,7 +60,7 @@ function makeEndpoint(host: EffectiveHost, isLast: boolean, context: EndpointCon
   const base = baseOf(host);
   if (base === undefined) return undefined;
   const { forAll, forHost } = headersFor(host, context);
-  const own = ownCredential(host.host, node);
+  const own = node.credentials.get(host.host);
   return {
     base,
     host: host.host,
@@ -120,22 +118,6 @@ function sendable(headers: readonly Header[]): Header[] {
       const bytes = Buffer.from(reveal(value), 'utf8').toString('latin1');
       return { name, value: secret(bytes) };
     });
-}
-
-/** `configs."<host>".auth`, for the host of the request, in every namespace. */
-function ownCredential(
-  host: string,
-  { registry, configFile = '' }: NodeConfig,
-): MatchedCredential | undefined {
-  try {
-    const credential = parseAuth(registry.configs.get(host)?.auth ?? {});
-    if (!credential) return undefined;
-    return { credential, source: 'containerd', key: host, origin: configFile, id: credentialId(credential) };
-  } catch (error) {
-    // `readNodeConfig` reports it.
-    if (error instanceof InvalidConfig) return undefined;
-    throw error;
-  }
 }
 
 export interface EffectiveHost extends HostConfig {

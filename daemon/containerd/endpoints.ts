@@ -42,6 +42,7 @@ const noConfig: NodeConfig = {
   version: undefined,
   rules: rulesFor(),
   registry: { configPath: '', mirrors: new Map(), configs: new Map(), auths: new Map(), headers: [] },
+  credentials: new Map(),
   roots: [],
   localPull: false,
   servesKubelet: true,

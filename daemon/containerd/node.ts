@@ -4,7 +4,8 @@
  * restart, and nearly always before.)
  */
 import { join } from 'node:path';
-import type { Problem } from '../../src/credentials/credential.ts';
+import type { MatchedCredential, Problem } from '../../src/credentials/credential.ts';
+import { credentialId } from '../../src/credentials/identity.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
 import type { VersionFinder } from '../node-programs.ts';
 import { ConfigFileError, fieldsOf, inFile, InvalidConfig } from '../toml.ts';
@@ -26,6 +27,8 @@ export interface NodeConfig {
   readonly version: string | undefined;
   readonly rules: ContainerdRules;
   readonly registry: Registry;
+  /** `configs."<host>".auth`, by the host of the request, in every namespace. */
+  readonly credentials: ReadonlyMap<string, MatchedCredential>;
   readonly roots: readonly string[];
   /** containerd's client pulls images, not its transfer service. */
   readonly localPull: boolean;
@@ -55,12 +58,10 @@ export async function loadNodeConfig(
     const localPull = usesLocalPull(images, rules);
     const roots = searchRoots(effectiveConfigPath(registry, rules), localPull);
     const servesKubelet = config === undefined || !isCriDisabled(config, rules);
-    if (configFile !== undefined) {
-      if (!servesKubelet) problems.push({ origin: configFile, message: criDisabled });
-      problems.push(...invalidCredentials(configFile, registry));
-    }
-    const paths = config?.files ?? [];
-    return { configFile, files: paths, version, rules, registry, roots, localPull, servesKubelet, problems };
+    if (!servesKubelet) problems.push({ origin: configFile ?? '', message: criDisabled });
+    const credentials = credentialsOf(registry, configFile ?? '', problems);
+    const common = { configFile, files: config?.files ?? [], version, rules, problems };
+    return { ...common, registry, credentials, roots, localPull, servesKubelet };
   });
 }
 
@@ -81,14 +82,22 @@ async function firstThatExists(paths: readonly string[], files: NodeFiles): Prom
 const criDisabled =
   'it disables the CRI plugin, so the kubelet does not use this containerd; set containerdConfigPathCandidates to the configuration of the kubelet’s containerd';
 
-function invalidCredentials(origin: string, { configs }: Registry): Problem[] {
-  return [...configs].flatMap(([host, { auth }]) => {
+/** @param problems gets those of the others */
+function credentialsOf(
+  { configs }: Registry,
+  origin: string,
+  problems: Problem[],
+): NodeConfig['credentials'] {
+  const found = new Map<string, MatchedCredential>();
+  for (const [key, { auth = {} }] of configs) {
     try {
-      if (auth) parseAuth(auth);
-      return [];
+      const credential = parseAuth(auth);
+      if (credential)
+        found.set(key, { credential, source: 'containerd', key, origin, id: credentialId(credential) });
     } catch (error) {
       if (!(error instanceof InvalidConfig)) throw error;
-      return [{ origin, message: `registry.configs."${host}".auth ignored: ${error.message}` }];
+      problems.push({ origin, message: `registry.configs."${key}".auth ignored: ${error.message}` });
     }
-  });
+  }
+  return found;
 }

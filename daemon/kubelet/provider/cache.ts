@@ -52,10 +52,6 @@ export class CredentialCache {
     }
   }
 
-  get size(): number {
-    return this.#entries.size;
-  }
-
   #delete(key: string): void {
     this.#bytes -= this.#entries.peek(key)?.bytes ?? 0;
     this.#entries.delete(key);
