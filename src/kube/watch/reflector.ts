@@ -43,8 +43,167 @@ export interface ReflectorOptions<T> {
 /** Bookmarks come about once a minute: this is two of them missed. */
 export const usualIdleMs = 150_000;
 
-export function startReflector<T>(options: ReflectorOptions<T>): Reflector<T> {
-  return new ListReflector(options);
+export type Reflector<T> = ReturnType<typeof startReflector<T>>;
+
+export function startReflector<T>(options: ReflectorOptions<T>) {
+  const { client, path, labelSelector, fieldSelector, isOptional = false, trim, large } = options;
+  const { log, clock = systemClock, idleMs = () => usualIdleMs } = options;
+  const counters = watchMetrics(options.metrics, path, state);
+  const stopping = new AbortController();
+  const first = Promise.withResolvers<void>();
+  // It may be stopped without a waiting caller.
+  first.promise.catch(() => undefined);
+  let objects = new Store<T>();
+  let room = newRoom();
+  const listeners: (() => void)[] = [];
+  const eachListeners: ((change: Change<T>) => void)[] = [];
+  let isSynced = false;
+  let isWatching = false;
+  let trimFailures = 0;
+
+  const listWatch = new ListWatch({
+    client,
+    path,
+    selection: {
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(fieldSelector !== undefined && { fieldSelector }),
+    },
+    signal: stopping.signal,
+    listed,
+    changed: (object, isGone) => set(object, kept(object, isGone, room)),
+    isOptional,
+    opened: () => {
+      isWatching = true;
+    },
+    ended: (error) => {
+      isWatching = false;
+      counters.restarted(error);
+    },
+    idleMs,
+    clock,
+    log,
+  });
+  void listWatch.run();
+
+  function state(): WatchState {
+    if (!isSynced) return 'starting';
+    if (isWatching) return 'open';
+    return listWatch.isAbsent ? 'absent' : 'broken';
+  }
+
+  function listed(): Listing {
+    const found = new Store<T>();
+    const roomOfList = newRoom();
+    return {
+      add: (object) => {
+        const { namespace, name } = nameOf(object);
+        found.set(namespace, name, kept(object, false, roomOfList));
+      },
+      done: () => {
+        room = roomOfList;
+        isSynced = true;
+        first.resolve();
+        replaceAll(found);
+      },
+    };
+  }
+
+  function newRoom(): LargeObjects {
+    return new LargeObjects(large?.maxBytes ?? Number.POSITIVE_INFINITY);
+  }
+
+  function kept(object: KubeObject, isGone: boolean, within: LargeObjects): T | undefined {
+    const trimmed = isGone ? undefined : trimmedOf(object);
+    if (large === undefined) return trimmed;
+    const { namespace, name } = nameOf(object);
+    const key = `${namespace}/${name}`;
+    if (trimmed !== undefined) return within.add(key, trimmed) ? trimmed : large.instead?.(trimmed);
+    within.delete(key);
+    return undefined;
+  }
+
+  /** `trim`, but drops objects on which it throws. */
+  function trimmedOf(object: KubeObject): T | undefined {
+    try {
+      return trim(object);
+    } catch (error) {
+      trimFailures += 1;
+      // Failures 1, 2, 4, 8 and so on: there can be hundreds.
+      if (Number.isInteger(Math.log2(trimFailures))) {
+        const { namespace, name } = object.metadata ?? {};
+        const fields = { err: error, path, namespace, name, untrimmed: trimFailures };
+        log.error(fields, 'ignoring an object that cannot be read');
+      }
+      return undefined;
+    }
+  }
+
+  function set(of: KubeObject, object: T | undefined): void {
+    const { namespace, name } = nameOf(of);
+    const previous = objects.set(namespace, name, object);
+    notifyEach({ namespace, name, previous, object });
+    notify();
+  }
+
+  function replaceAll(found: Store<T>): void {
+    const before = objects;
+    objects = found;
+    if (eachListeners.length > 0) {
+      for (const [namespace, name, object] of found.entries())
+        notifyEach({ namespace, name, previous: before.get(namespace, name), object });
+      for (const [namespace, name, previous] of before.entries())
+        if (found.get(namespace, name) === undefined)
+          notifyEach({ namespace, name, previous, object: undefined });
+    }
+    notify();
+  }
+
+  function notify(): void {
+    for (const listener of listeners) isolated(listener);
+  }
+
+  function notifyEach(change: Change<T>): void {
+    if (change.previous === undefined && change.object === undefined) return;
+    for (const listener of eachListeners) isolated(() => listener(change));
+  }
+
+  function isolated(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      log.error({ err: error, path }, 'a listener of a watch failed');
+    }
+  }
+
+  return {
+    get: (namespace: string, name: string): T | undefined => objects.get(namespace, name),
+    /** @param namespace Default: all. */
+    values: (namespace?: string): Iterable<T> => objects.values(namespace),
+    get size(): number {
+      return objects.size;
+    },
+    /** How many objects are too large for `large`. */
+    get refused(): number {
+      return room.refused;
+    },
+    /** Resolves after the first complete list; rejects with the signal's reason, or if stopped before. */
+    ready: (signal: AbortSignal): Promise<void> => unlessAborted(first.promise, signal),
+    onChange: (listener: () => void): void => void listeners.push(listener),
+    /** Called for each object that changed, after a list too. */
+    onEach: (listener: (change: Change<T>) => void): void => void eachListeners.push(listener),
+    /** Whether the first list is complete, and whether a watch is open now. */
+    health: () => ({ synced: isSynced, watching: isWatching }),
+    /** Ends it; listeners are not called after this. */
+    stop: (): void => {
+      // A list of listeners that is being called ends, too.
+      listeners.length = 0;
+      eachListeners.length = 0;
+      isWatching = false;
+      counters.stop();
+      stopping.abort(new Error('stopped'));
+      first.reject(new Error('stopped'));
+    },
+  };
 }
 
 export interface NamedObject {
@@ -64,196 +223,6 @@ export function watchNamed<T>({
   const watch = startReflector<T>({ ...options, fieldSelector: `metadata.name=${name}` });
   if (onChange) watch.onChange(onChange);
   return watch;
-}
-
-export type Reflector<T> = Pick<ListReflector<T>, keyof ListReflector<T>>;
-
-class ListReflector<T> {
-  readonly #options: ReflectorOptions<T>;
-  readonly #counters: ReturnType<typeof watchMetrics>;
-  readonly #stopping = new AbortController();
-  readonly #first = Promise.withResolvers<void>();
-  readonly #listWatch: ListWatch;
-  #objects = new Store<T>();
-  #large: LargeObjects;
-  #listeners: (() => void)[] = [];
-  #eachListeners: ((change: Change<T>) => void)[] = [];
-  #synced = false;
-  #watching = false;
-  #trimFailures = 0;
-
-  constructor(options: ReflectorOptions<T>) {
-    this.#options = options;
-    const { client, path, labelSelector, fieldSelector, isOptional = false } = options;
-    const { log, clock = systemClock } = options;
-    this.#large = this.#newLarge();
-    this.#counters = watchMetrics(options.metrics, path, () => this.#state());
-    // It may be stopped without a waiting caller.
-    this.#first.promise.catch(() => undefined);
-    this.#listWatch = new ListWatch({
-      client,
-      path,
-      selection: {
-        ...(labelSelector !== undefined && { labelSelector }),
-        ...(fieldSelector !== undefined && { fieldSelector }),
-      },
-      signal: this.#stopping.signal,
-      listed: () => this.#listed(),
-      changed: (object, isGone) => this.#set(object, this.#kept(object, isGone, this.#large)),
-      isOptional,
-      opened: () => {
-        this.#watching = true;
-      },
-      ended: (error) => {
-        this.#watching = false;
-        this.#counters.restarted(error);
-      },
-      idleMs: options.idleMs ?? (() => usualIdleMs),
-      clock,
-      log,
-    });
-    void this.#listWatch.run();
-  }
-
-  get(namespace: string, name: string): T | undefined {
-    return this.#objects.get(namespace, name);
-  }
-
-  /** @param namespace Default: all. */
-  values(namespace?: string): Iterable<T> {
-    return this.#objects.values(namespace);
-  }
-
-  get size(): number {
-    return this.#objects.size;
-  }
-
-  /** How many objects are too large for `large`. */
-  get refused(): number {
-    return this.#large.refused;
-  }
-
-  /** Resolves after the first complete list; rejects with the signal's reason, or if stopped before. */
-  ready(signal: AbortSignal): Promise<void> {
-    return unlessAborted(this.#first.promise, signal);
-  }
-
-  onChange(listener: () => void): void {
-    this.#listeners.push(listener);
-  }
-
-  /** Called for each object that changed, after a list too. */
-  onEach(listener: (change: Change<T>) => void): void {
-    this.#eachListeners.push(listener);
-  }
-
-  /** Whether the first list is complete, and whether a watch is open now. */
-  health() {
-    return { synced: this.#synced, watching: this.#watching };
-  }
-
-  /** Ends it; listeners are not called after this. */
-  stop(): void {
-    // A list of listeners that is being called ends, too.
-    this.#listeners.length = 0;
-    this.#eachListeners.length = 0;
-    this.#watching = false;
-    this.#counters.stop();
-    this.#stopping.abort(new Error('stopped'));
-    this.#first.reject(new Error('stopped'));
-  }
-
-  #state(): WatchState {
-    if (!this.#synced) return 'starting';
-    if (this.#watching) return 'open';
-    return this.#listWatch.isAbsent ? 'absent' : 'broken';
-  }
-
-  #listed(): Listing {
-    const found = new Store<T>();
-    const large = this.#newLarge();
-    return {
-      add: (object) => {
-        const { namespace, name } = nameOf(object);
-        found.set(namespace, name, this.#kept(object, false, large));
-      },
-      done: () => {
-        this.#large = large;
-        this.#synced = true;
-        this.#first.resolve();
-        this.#replaceAll(found);
-      },
-    };
-  }
-
-  #newLarge(): LargeObjects {
-    return new LargeObjects(this.#options.large?.maxBytes ?? Number.POSITIVE_INFINITY);
-  }
-
-  #kept(object: KubeObject, isGone: boolean, room: LargeObjects): T | undefined {
-    const trimmed = isGone ? undefined : this.#trim(object);
-    const { large } = this.#options;
-    if (large === undefined) return trimmed;
-    const { namespace, name } = nameOf(object);
-    const key = `${namespace}/${name}`;
-    if (trimmed !== undefined) return room.add(key, trimmed) ? trimmed : large.instead?.(trimmed);
-    room.delete(key);
-    return undefined;
-  }
-
-  /** `trim`, but drops objects on which it throws. */
-  #trim(object: KubeObject): T | undefined {
-    const { trim, path, log } = this.#options;
-    try {
-      return trim(object);
-    } catch (error) {
-      this.#trimFailures += 1;
-      // Failures 1, 2, 4, 8 and so on: there can be hundreds.
-      if (Number.isInteger(Math.log2(this.#trimFailures))) {
-        const { namespace, name } = object.metadata ?? {};
-        const fields = { err: error, path, namespace, name, untrimmed: this.#trimFailures };
-        log.error(fields, 'ignoring an object that cannot be read');
-      }
-      return undefined;
-    }
-  }
-
-  #set(of: KubeObject, object: T | undefined): void {
-    const { namespace, name } = nameOf(of);
-    const previous = this.#objects.set(namespace, name, object);
-    this.#notifyEach({ namespace, name, previous, object });
-    this.#notify();
-  }
-
-  #replaceAll(objects: Store<T>): void {
-    const before = this.#objects;
-    this.#objects = objects;
-    if (this.#eachListeners.length > 0) {
-      for (const [namespace, name, object] of objects.entries())
-        this.#notifyEach({ namespace, name, previous: before.get(namespace, name), object });
-      for (const [namespace, name, previous] of before.entries())
-        if (objects.get(namespace, name) === undefined)
-          this.#notifyEach({ namespace, name, previous, object: undefined });
-    }
-    this.#notify();
-  }
-
-  #notify(): void {
-    for (const listener of this.#listeners) this.#isolated(listener);
-  }
-
-  #notifyEach(change: Change<T>): void {
-    if (change.previous === undefined && change.object === undefined) return;
-    for (const listener of this.#eachListeners) this.#isolated(() => listener(change));
-  }
-
-  #isolated(call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      this.#options.log.error({ err: error, path: this.#options.path }, 'a listener of a watch failed');
-    }
-  }
 }
 
 function nameOf({ metadata: { namespace = '', name = '' } = {} }: KubeObject) {
