@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { KubeError } from '../kube/api/errors.ts';
 import type { KubeObject } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
-import { LeaseLock, recordOf, type LeaseRecord } from '../kube/election/lease-lock.ts';
+import { createLeaseLock, recordOf, type LeaseRecord } from '../kube/election/lease-lock.ts';
 import { Term } from '../kube/election/leader-election.ts';
 import { cleanHolder } from '../controller/lead/candidacy.ts';
 import type { CleanRun } from './run.ts';
@@ -39,7 +39,7 @@ export async function takeLease(run: CleanRun, name: string): Promise<CleanLease
   if (dryRun) return undefined;
 
   const identity = cleanHolder + randomBytes(4).toString('hex');
-  const lock = new LeaseLock({ ...times, client, namespace, name, clock, identity });
+  const lock = createLeaseLock({ ...times, client, namespace, name, clock, identity });
   const log = { warn: (_: unknown, message?: unknown) => progress(`${where}: ${String(message)}`) };
   const newTerm = (): Term => new Term({ ...times, lock, name, clock, log, stop: run.signal });
   let term = newTerm();

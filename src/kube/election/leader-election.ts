@@ -5,7 +5,7 @@
  */
 import { limited } from '../../async/wait.ts';
 import type { NamedObject } from '../watch/reflector.ts';
-import { LeaseLock, type LeaseLockOptions } from './lease-lock.ts';
+import { createLeaseLock, type LeaseLock, type LeaseLockOptions } from './lease-lock.ts';
 import { messageOf } from '../../names/printable.ts';
 import type { Log } from '../../telemetry/log.ts';
 
@@ -45,7 +45,7 @@ const releaseMs = 3_000;
  */
 export async function runElection(options: LeaderElectionOptions): Promise<void> {
   const { name, identity, times, lead, stop, clock, log } = options;
-  const lock = new LeaseLock({ ...options, leaseDurationMs: times.leaseDurationMs });
+  const lock = createLeaseLock({ ...options, leaseDurationMs: times.leaseDurationMs });
   /** Whether the Lease may be ours although this replica does not lead: a lost answer, or no renewal. */
   let mayBeOurs = false;
 

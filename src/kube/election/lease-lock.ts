@@ -66,110 +66,41 @@ interface Observed {
   readonly at: number;
 }
 
-export class LeaseLock {
-  readonly #options: LeaseLockOptions;
-  readonly #path: string;
-  #observed: Observed | undefined;
+export type LeaseLock = ReturnType<typeof createLeaseLock>;
 
-  constructor(options: LeaseLockOptions) {
-    this.#options = options;
-    this.#path = paths.leases(options.namespace, options.name);
-  }
+export function createLeaseLock(options: LeaseLockOptions) {
+  const { client, namespace, name, identity, leaseDurationMs, clock } = options;
+  const path = paths.leases(namespace, name);
+  let observed: Observed | undefined;
 
-  /** The holder that was seen last; empty for none. */
-  holder(): string {
-    return this.#observed?.record.holder ?? '';
-  }
-
-  /**
-   * Takes or renews the Lease.
-   * @returns false if another replica holds it
-   * @throws KubeError if that is unknown; the Lease may have been taken
-   */
-  async tryTake(signal: AbortSignal): Promise<boolean> {
-    const seen = this.#observed;
-    if (seen?.record.holder === this.#options.identity) {
-      const renewing = this.#write(this.#wanted(seen.record), seen.resourceVersion, signal).then(() => true);
-      if (await ignoring(['conflict', 'not-found'], renewing)) return true;
-    }
-    // A conflict means: another replica was faster.
-    return (await ignoring('conflict', this.#takeFromRead(signal))) ?? false;
-  }
-
-  /**
-   * Takes the Lease at once, even from another holder.
-   * @returns the record before; `undefined`: there was no Lease
-   * @throws KubeError
-   */
-  async seize(signal: AbortSignal): Promise<LeaseRecord | undefined> {
-    const seen = await this.#read(signal);
-    await this.#take(seen, signal);
-    return seen?.record;
-  }
-
-  /** Deletes the Lease if we hold it. @throws KubeError */
-  async delete(signal: AbortSignal): Promise<void> {
-    const seen = await this.#read(signal);
-    if (seen?.record.holder !== this.#options.identity) return;
-    await this.#options.client.delete(this.#path, { signal, resourceVersion: seen.resourceVersion });
-  }
-
-  /**
-   * Releases the Lease if we hold it, so another candidate does not wait for its expiry. @throws KubeError
-   * @returns whether we held it
-   */
-  async release(signal: AbortSignal): Promise<boolean> {
-    const seen = await this.#read(signal);
-    if (seen?.record.holder !== this.#options.identity) return false;
-    const now = microTime(this.#options.clock.now());
-    const spec = {
-      holderIdentity: '',
-      leaseDurationSeconds: 1,
-      renewTime: now,
-      acquireTime: now,
-      leaseTransitions: seen.record.transitions,
-    };
-    await this.#write(spec, seen.resourceVersion, signal);
-    return true;
-  }
-
-  async #takeFromRead(signal: AbortSignal): Promise<boolean> {
-    const { identity, clock } = this.#options;
-    const seen = await this.#read(signal);
+  async function takeFromRead(signal: AbortSignal): Promise<boolean> {
+    const seen = await read(signal);
     const isForeign = seen !== undefined && seen.record.holder !== '' && seen.record.holder !== identity;
     if (isForeign && clock.monotonic() < seen.at + seen.record.durationMs) return false;
-    await this.#take(seen, signal);
+    await take(seen, signal);
     return true;
   }
 
   /** Writes only if nothing changed since the read. */
-  async #take(seen: Observed | undefined, signal: AbortSignal): Promise<void> {
-    if (seen) {
-      await this.#write(this.#wanted(seen.record), seen.resourceVersion, signal);
-      return;
-    }
-    const { client, namespace, name } = this.#options;
+  async function take(seen: Observed | undefined, signal: AbortSignal): Promise<void> {
+    const spec = wanted(seen?.record);
+    if (seen) return await write(spec, seen.resourceVersion, signal);
     const metadata = { name, namespace };
-    const spec = this.#wanted(undefined);
     const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
-    this.#observe(await client.create<KubeObject>(paths.leases(namespace), lease, { signal }));
+    observe(await client.create<KubeObject>(paths.leases(namespace), lease, { signal }));
   }
 
-  async #read(signal: AbortSignal): Promise<Observed | undefined> {
-    const { client } = this.#options;
-    const found = await ignoring('not-found', client.get<KubeObject>(this.#path, { signal }));
-    return found && this.#observe(found);
+  async function read(signal: AbortSignal): Promise<Observed | undefined> {
+    const found = await ignoring('not-found', client.get<KubeObject>(path, { signal }));
+    return found && observe(found);
   }
 
-  async #write(spec: object, resourceVersion: string, signal: AbortSignal): Promise<void> {
+  async function write(spec: object, resourceVersion: string, signal: AbortSignal): Promise<void> {
     const body = { metadata: { resourceVersion }, spec };
-    this.#observe(
-      await this.#options.client.patch<KubeObject>(this.#path, { type: 'merge', body }, { signal }),
-    );
+    observe(await client.patch<KubeObject>(path, { type: 'merge', body }, { signal }));
   }
 
-  #wanted(before: LeaseRecord | undefined): object {
-    const { identity, leaseDurationMs, clock } = this.#options;
+  function wanted(before: LeaseRecord | undefined): object {
     const now = microTime(clock.now());
     const isOurs = before?.holder === identity;
     return {
@@ -181,12 +112,59 @@ export class LeaseLock {
     };
   }
 
-  #observe(lease: KubeObject): Observed {
+  function observe(lease: KubeObject): Observed {
     const record = recordOf(lease);
-    this.#options.onRecord?.(record);
-    const before = this.#observed;
-    const at = before && sameRecord(before.record, record) ? before.at : this.#options.clock.monotonic();
-    this.#observed = { record, resourceVersion: lease.metadata?.resourceVersion ?? '', at };
-    return this.#observed;
+    options.onRecord?.(record);
+    const at = observed && sameRecord(observed.record, record) ? observed.at : clock.monotonic();
+    observed = { record, resourceVersion: lease.metadata?.resourceVersion ?? '', at };
+    return observed;
   }
+
+  return {
+    /** The holder that was seen last; empty for none. */
+    holder: (): string => observed?.record.holder ?? '',
+    /**
+     * Takes or renews the Lease.
+     * @returns false if another replica holds it
+     * @throws KubeError if that is unknown; the Lease may have been taken
+     */
+    tryTake: async (signal: AbortSignal): Promise<boolean> => {
+      if (observed?.record.holder === identity) {
+        const { record, resourceVersion } = observed;
+        const renewing = write(wanted(record), resourceVersion, signal).then(() => true);
+        if (await ignoring(['conflict', 'not-found'], renewing)) return true;
+      }
+      // A conflict means: another replica was faster.
+      return (await ignoring('conflict', takeFromRead(signal))) ?? false;
+    },
+    /**
+     * Takes the Lease at once, even from another holder.
+     * @returns the record before; `undefined`: there was no Lease
+     * @throws KubeError
+     */
+    seize: async (signal: AbortSignal): Promise<LeaseRecord | undefined> => {
+      const seen = await read(signal);
+      await take(seen, signal);
+      return seen?.record;
+    },
+    /** Deletes the Lease if we hold it. @throws KubeError */
+    delete: async (signal: AbortSignal): Promise<void> => {
+      const seen = await read(signal);
+      if (seen?.record.holder !== identity) return;
+      await client.delete(path, { signal, resourceVersion: seen.resourceVersion });
+    },
+    /**
+     * Releases the Lease if we hold it, so another candidate does not wait for its expiry. @throws KubeError
+     * @returns whether we held it
+     */
+    release: async (signal: AbortSignal): Promise<boolean> => {
+      const seen = await read(signal);
+      if (seen?.record.holder !== identity) return false;
+      const now = microTime(clock.now());
+      const times = { leaseDurationSeconds: 1, renewTime: now, acquireTime: now };
+      const spec = { holderIdentity: '', ...times, leaseTransitions: seen.record.transitions };
+      await write(spec, seen.resourceVersion, signal);
+      return true;
+    },
+  };
 }
