@@ -35,39 +35,25 @@ async function run({ positionals, io, subcommands }: Invocation): Promise<number
 }
 
 interface Word {
-  /** A flag has its dashes. */
   readonly word: string;
   readonly help: string;
 }
 
-interface CompletedFlag extends Word, DescribedFlag {}
-
-interface CompletedSubcommand extends Word {
-  readonly flags: readonly CompletedFlag[];
+type Vocabulary = readonly (Word & {
+  readonly flags: readonly Pick<DescribedFlag, 'words' | 'help' | 'values'>[];
   /** Words that are no flags, such as the shells of `completion`. */
   readonly words: readonly string[];
-}
-
-type Vocabulary = readonly CompletedSubcommand[];
+})[];
 
 /** The words that a shell can complete. Loads every subcommand's description. */
 export async function vocabularyOf(entries: Invocation['subcommands']): Promise<Vocabulary> {
   return await Promise.all(
     Object.entries(entries).map(async ([word, entry]) => {
       const { subcommand } = await entry.load();
-      return { word, help: entry.summary, flags: flagsOf(subcommand), words: wordsOf(subcommand) };
+      const flags = [...describeFlags(subcommand), ...describeSettings(subcommand)];
+      return { word, help: entry.summary, flags, words: wordsOf(subcommand) };
     }),
   );
-}
-
-function flagsOf(subcommand: Subcommand): readonly CompletedFlag[] {
-  const own = describeFlags(subcommand).map((flag) => ({ ...flag, word: flag.words.at(-1) ?? '' }));
-  const settings = describeSettings(subcommand).flatMap((flag) =>
-    flag.words
-      .filter((word, index) => index === 0 || word.startsWith('--no-'))
-      .map((word) => ({ ...flag, word })),
-  );
-  return [...own, ...settings];
 }
 
 /** The first words of a usage such as `check [FLAGS] [FILE] | print [FLAGS] [FILE]`. */
@@ -143,7 +129,7 @@ function wordsFunction(vocabulary: Vocabulary): string {
         const patterns = flag.words.map((each) => `'${word} ${each}'`).join('|');
         return `    ${patterns}) ${printed(flag.values.map(withoutHelp))} ;;`;
       }),
-    `    '${word} '*) ${printed([...words.map(withoutHelp), ...flags])} ;;`,
+    `    '${word} '*) ${printed([...words.map(withoutHelp), ...flags.flatMap(longWords)])} ;;`,
   ]);
   return `_archwright_words() {
   case "$1 $2" in
@@ -155,6 +141,10 @@ ${cases.join('\n')}
 
 function withoutHelp(word: string): Word {
   return { word, help: '' };
+}
+
+function longWords({ words, help }: Pick<DescribedFlag, 'words' | 'help'>): readonly Word[] {
+  return words.filter((word) => word.startsWith('--')).map((word) => ({ word, help }));
 }
 
 function printed(words: readonly Word[]): string {

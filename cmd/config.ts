@@ -80,11 +80,19 @@ async function check({ io }: Invocation, sources: Invocation['sources']): Promis
 
 /** Any label value may be an architecture, but one without published kubelets is probably a mistake. */
 function unknownArchitectures(configuration: Configuration): readonly string[] {
-  const { schedulableArchitectures, preferredArchitecture, preferredWeights, fallbackArchitecture } =
-    configuration;
-  const single = [preferredArchitecture, fallbackArchitecture].filter((name) => name !== undefined);
-  const names = new Set([...schedulableArchitectures, ...single, ...Object.keys(preferredWeights)]);
-  return [...names].flatMap((name) => unknownArchitecture(name) ?? []);
+  const { preferredArchitecture, fallbackArchitecture } = configuration;
+  const named = {
+    schedulableArchitectures: configuration.schedulableArchitectures,
+    preferredArchitecture: preferredArchitecture ?? [],
+    preferredWeights: Object.keys(configuration.preferredWeights),
+    fallbackArchitecture: fallbackArchitecture ?? [],
+  };
+  return Object.entries(named).flatMap(([key, names]) =>
+    [names].flat().flatMap((name) => {
+      const mistake = unknownArchitecture(name);
+      return mistake === undefined ? [] : [`${key}: ${mistake}`];
+    }),
+  );
 }
 
 async function print(invocation: Call, sources: Invocation['sources']): Promise<number> {

@@ -64,11 +64,17 @@ export interface OpenSource {
 export async function openInspection(options: InspectionOptions) {
   const { configuration, log } = options;
   const first = configuration();
-  const found = await runtimeOf(first);
+  const { hostRoot } = first;
+  const found: FoundRuntime =
+    first.runtime === 'auto'
+      ? await findRuntime(hostRoot)
+      : { name: first.runtime, reason: 'the setting runtime says so' };
+  // A person's machine and the webhook have the proxies of their own process.
+  const isNode = options.dockerConfigs === 'node';
   const [sources, runtime, proxies] = await Promise.all([
     openSources(options),
     openRuntime(options, found),
-    openProxies(options, found),
+    isNode ? openRuntimeProxies({ hostRoot, runtime: found.name, own: options.env, log }) : undefined,
   ]);
   if (runtime) sources.push({ source: runtime, place: runtime.description() });
   const credentials = combineSources(sources.map(({ source }) => source));
@@ -77,7 +83,7 @@ export async function openInspection(options: InspectionOptions) {
   const report = () => runtime?.report() ?? {};
   const registry = createRegistryClient({
     environment: proxies?.environment ?? options.env,
-    hostRoot: first.hostRoot,
+    hostRoot,
     caFiles: first.caFiles,
     onProblem: (file, problem) => log.warn({ file, problem }, 'CA file ignored'),
     metrics: options.metrics,
@@ -214,20 +220,6 @@ async function openTokens({
   } catch (error) {
     return { noTokens: `cannot connect to the cluster: ${messageOf(error)}` };
   }
-}
-
-/** A person's machine and the webhook have the proxies of their own process. */
-async function openProxies(
-  { configuration, dockerConfigs, env, log }: InspectionOptions,
-  { name: runtime }: FoundRuntime,
-) {
-  if (dockerConfigs !== 'node') return undefined;
-  return openRuntimeProxies({ hostRoot: configuration().hostRoot, runtime, own: env, log });
-}
-
-async function runtimeOf({ runtime, hostRoot }: Configuration): Promise<FoundRuntime> {
-  if (runtime === 'auto') return await findRuntime(hostRoot);
-  return { name: runtime, reason: 'the setting runtime says so' };
 }
 
 /** The node's container runtime, unless there is no node, or an empty list of paths disables containerd. */

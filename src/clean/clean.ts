@@ -45,9 +45,9 @@ const patienceMs = 60_000;
 export async function clean(options: CleanOptions): Promise<CleanReport> {
   const leftovers = features.flatMap((feature) => feature.leftovers ?? []);
   const { lease: leaseName } = ownNames(options.configuration);
-  const whole = new CleanRun(options);
-  const lease = await whole.step('lease', () => takeLease(whole, leaseName));
-  const run = whole.until(lease?.signal);
+  const lost = new AbortController();
+  const run = new CleanRun({ ...options, signal: AbortSignal.any([options.signal, lost.signal]) });
+  const lease = await run.step('lease', () => takeLease(run, leaseName, lost));
   let complete = false;
   try {
     await stopGating(run, lease?.deposedMs ?? 0);

@@ -23,14 +23,19 @@ export interface CleanLease {
    * too: it may have deposed a leader a moment ago.
    */
   readonly deposedMs: number;
-  /** Aborts when another process takes the Lease, or when it cannot be renewed in time. */
-  readonly signal: AbortSignal;
   /** Stops renewing. A deleted Lease tells controllers that the cluster is clean; a released one is free. */
   end(how: 'delete' | 'release'): Promise<void>;
 }
 
-/** @returns `undefined` in a dry run, and if there is no namespace for a Lease or no right to take it */
-export async function takeLease(run: CleanRun, name: string): Promise<CleanLease | undefined> {
+/**
+ * @param lost aborted when another process takes the Lease, or when it cannot be renewed in time
+ * @returns `undefined` in a dry run, and without the right to take it
+ */
+export async function takeLease(
+  run: CleanRun,
+  name: string,
+  lost: AbortController,
+): Promise<CleanLease | undefined> {
   const { namespace, client, clock, dryRun, progress } = run.options;
   const where = `Lease ${namespace}/${name}`;
   const found = await run.read<KubeObject>(paths.leases(namespace, name));
@@ -51,14 +56,10 @@ export async function takeLease(run: CleanRun, name: string): Promise<CleanLease
   });
   if (lock.holder() !== identity) return undefined;
   const keeping = term.keep();
-  const over = new AbortController();
   const message = `${where} was taken by another process, or expired; run archwright clean again`;
-  term.signal.addEventListener('abort', () => {
-    over.abort(run.signal.aborted ? run.signal.reason : new Error(message));
-  });
+  term.signal.addEventListener('abort', () => lost.abort(new Error(message)));
   return {
     deposedMs: before?.holder ? before.durationMs : 0,
-    signal: over.signal,
     end: async (how) => {
       term.end();
       await keeping;

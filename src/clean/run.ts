@@ -52,21 +52,12 @@ export class CleanRun {
   /** Writes wait for the limiter. */
   readonly #writer: KubeClient;
 
-  constructor(
-    options: CleanOptions,
-    signal = options.signal,
-    tallies = new Tallies(options.dryRun, options.progress),
-  ) {
+  constructor(options: CleanOptions) {
+    const { client, limiter, signal } = options;
     this.options = options;
     this.signal = signal;
-    this.tallies = tallies;
-    const { client, limiter } = options;
+    this.tallies = new Tallies(options.dryRun, options.progress);
     this.#writer = fencedClient({ client, leading: signal, limiter });
-  }
-
-  /** The same run, which this signal ends too. */
-  until(signal: AbortSignal | undefined): CleanRun {
-    return signal ? new CleanRun(this.options, AbortSignal.any([this.signal, signal]), this.tallies) : this;
   }
 
   /** @returns `undefined`: the step failed as a whole */

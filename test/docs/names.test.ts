@@ -108,7 +108,7 @@ function wrongCalls(page: Page): string[] {
     if (name === '--help' || name === '--version' || name === '…') return [];
     const subcommand = vocabulary.find(({ word }) => word === name);
     if (subcommand === undefined) return [`archwright ${name}`];
-    const flags = new Set(subcommand.flags.map(({ word }) => word));
+    const flags = new Set(subcommand.flags.flatMap(({ words }) => words));
     return words
       .filter((word) => /^--[a-z]/.test(word))
       .map((word) => word.replace(/[=`].*$/, ''))
