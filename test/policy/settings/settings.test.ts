@@ -1,9 +1,24 @@
+/** Settings, and what the program reads: exactly the values that schema and rule allow together. The chart’s schema says both (scripts/docs/chart/rules.ts, tested with Helm in test/e2e/chart/start.test.ts). */
 import t from 'tap';
 import { environmentLayer } from '../../../src/policy/configuration/layer.ts';
-import { flagName, variableName, written, type Settings } from '../../../src/policy/settings/setting.ts';
+import {
+  flagName,
+  variableName,
+  written,
+  type Settings,
+  type JsonSchema,
+  type Rule,
+} from '../../../src/policy/settings/setting.ts';
 import { settings } from '../../../src/policy/settings/all.ts';
 import { hintAboutUnknown } from '../../../src/policy/settings/removed.ts';
 import { never } from '../report.ts';
+import * as fc from 'fast-check';
+import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
+import { parseBytes } from '../../../src/names/quantity.ts';
+import { parseDuration } from '../../../src/names/duration.ts';
+import { brokenBy } from '../../../src/policy/value-kinds/plain.ts';
+import { sized } from '../../support/exhaustive.ts';
+import { valuesOf } from '../../support/setting-values.ts';
 
 const all = Object.entries(settings as Settings);
 
@@ -56,3 +71,97 @@ t.test('every setting can be set by its variable, even if a Service can set the 
 t.test('a setting is never called removed while it exists', async (t) => {
   for (const key of Object.keys(settings)) t.notMatch(hintAboutUnknown(key, []), 'it was removed', key);
 });
+
+const ofChart = chartSections().flatMap(({ values }) => values.filter(isSetting));
+
+for (const { key, schema, setting } of ofChart) {
+  t.test(`schema and rule of ${key} allow what the program reads`, async (t) => {
+    const wrong: unknown[] = [];
+    fc.assert(
+      fc.property(valuesOf(schema), (value) => {
+        const reports: string[] = [];
+        const isRead = setting.kind.read(value, (message) => reports.push(message)) !== undefined;
+        const isAllowed = allows(schema, value) && keeps(setting.kind.rule, value);
+        if (isRead !== isAllowed) wrong.push([value, isRead, ...reports]);
+      }),
+      { numRuns: sized(200, 5000) },
+    );
+    t.strictSame(wrong, []);
+  });
+}
+
+/** Supports the keywords that schemas of settings use. */
+function allows(schema: JsonSchema, value: unknown): boolean {
+  return Object.entries(schema).every(([keyword, operand]) => {
+    const schemas = operand as readonly JsonSchema[];
+    switch (keyword) {
+      case 'anyOf':
+        return schemas.some((each) => allows(each, value));
+      case 'allOf':
+        return schemas.every((each) => allows(each, value));
+      case 'not':
+        return !allows(operand as JsonSchema, value);
+      case 'const':
+        return value === operand;
+      case 'enum':
+        return (operand as readonly unknown[]).includes(value);
+      case 'type':
+        return [operand].flat().some((type) => typeOf(value) === type);
+      case 'minimum':
+        return typeof value !== 'number' || value >= Number(operand);
+      case 'maximum':
+        return typeof value !== 'number' || value <= Number(operand);
+      case 'minLength':
+        return typeof value !== 'string' || value.length >= Number(operand);
+      case 'pattern':
+        return typeof value !== 'string' || new RegExp(operand as string).test(value);
+      case 'items':
+        return !Array.isArray(value) || value.every((item) => allows(operand as JsonSchema, item));
+      case 'uniqueItems':
+        return (
+          !Array.isArray(value) || new Set(value.map((item) => JSON.stringify(item))).size === value.length
+        );
+      case 'required':
+        return (operand as readonly string[]).every((name) => Object.hasOwn(value as object, name));
+      case 'properties':
+        return entries(value).every(([name, inner]) => {
+          const properties = operand as Readonly<Record<string, JsonSchema>>;
+          return !Object.hasOwn(properties, name) || allows(properties[name] ?? {}, inner);
+        });
+      case 'additionalProperties':
+        if (operand === false)
+          return entries(value).every(([name]) =>
+            Object.hasOwn((schema['properties'] ?? {}) as object, name),
+          );
+        return entries(value).every(([, inner]) => allows(operand as JsonSchema, inner));
+      default:
+        throw new TypeError(`${keyword} is not known here`);
+    }
+  });
+}
+
+function keeps(rule: Rule | undefined, value: unknown): boolean {
+  if (rule === undefined) return true;
+  if ('match' in rule) return typeof value !== 'string' || brokenBy(rule, value) === undefined;
+  if ('unit' in rule) {
+    const amount = rule.unit === 'duration' ? parseDuration(String(value)) : parseBytes(String(value));
+    return amount === undefined ? !isNumeric(value) : amount >= rule.min && amount <= rule.max;
+  }
+  if ('items' in rule) return [value].flat().every((item) => keeps(rule.items, item));
+  if ('fields' in rule) return entries(value).every(([name, inner]) => keeps(rule.fields[name], inner));
+  return entries(value).every(([name, inner]) => keeps(rule.keys, name) && keeps(rule.values, inner));
+}
+
+/** Too large for the program; the template checks the range itself. */
+function isNumeric(value: unknown): boolean {
+  return /^\d/.test(String(value));
+}
+
+function entries(value: unknown): [string, unknown][] {
+  return typeOf(value) === 'object' ? Object.entries(value as object) : [];
+}
+
+function typeOf(value: unknown): string {
+  if (Array.isArray(value)) return 'array';
+  return Number.isInteger(value) ? 'integer' : typeof value;
+}

@@ -1,10 +1,13 @@
-/** The files of the README's steps with kind fit together: image, simulated nodes, pod, agents. */
-import { readFileSync } from 'node:fs';
+/** Files of examples fit together: the README’s steps with kind, and the settings of distributions. */
+import { readFileSync, readdirSync } from 'node:fs';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
 import { chartSections } from '../../scripts/docs/chart/chart.ts';
 import type { Node, Pod } from '../../src/kube/api/objects.ts';
 import { like } from '../support/like.ts';
+import { join } from 'node:path';
+import { defaultConfigPathCandidates } from '../../daemon/containerd/config/rules.ts';
+import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
 
 const read = (name: string): string => readFileSync(`examples/kind/${name}`, 'utf8');
 const nodes = parseAllDocuments(read('fake-nodes.yaml')).map((document) => document.toJS() as Node);
@@ -49,4 +52,18 @@ t.test('the values exist in the chart, and the image is the one that the README 
   const readme = readFileSync('README.md', 'utf8');
   for (const step of ['docker build -t', 'kind load docker-image'])
     t.ok(readme.includes(`${step} ${registry}/${repository}:${tag} `), step);
+});
+
+t.test('the example of each distribution is a valid configuration of an agent', async (t) => {
+  const dir = 'examples/distributions';
+  const names = readdirSync(dir);
+  t.equal(names.length, 10);
+  for (const name of names) {
+    const file = join(dir, name);
+    const { problems, configuration } = await loadConfiguration({ file, env: {}, flags: {}, part: 'agent' });
+    t.strictSame(problems, [], name);
+    t.equal(configuration?.hostRoot, '/host', name);
+    for (const path of configuration?.containerdConfigPathCandidates ?? [])
+      t.ok(defaultConfigPathCandidates.includes(path), `${name}: ${path} is a default path`);
+  }
 });

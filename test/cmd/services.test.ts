@@ -1,12 +1,39 @@
-import t from 'tap';
+/** The controller and the webhook as processes. */
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import '../../cmd/controller.ts';
+import { run, start } from './run.ts';
+import { storeWithConfig, files, kubeconfig } from './world.ts';
+import { like } from '../support/like.ts';
 import '../../cmd/webhook.ts';
 import { createPki } from '../fleet/support.ts';
 import { send } from '../serving/support.ts';
 import { until } from '../support/until.ts';
 import { createCa } from '../support/certificates.ts';
-import { run, start } from './run.ts';
-import { files, kubeconfig, storeWithConfig } from './world.ts';
-import { like } from '../support/like.ts';
+
+const lease = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
+
+async function cluster(t: Test) {
+  const { store, config } = await storeWithConfig(t);
+  const args = ['controller', '--kubeconfig', config, '--metrics-listen', '127.0.0.1:0'];
+  return { store, args: [...args, '--namespace', 'archwright'] };
+}
+
+t.test('it leads, and ends on a stop signal', async (t) => {
+  const { store, args } = await cluster(t);
+  const stop = new AbortController();
+  const env = { HOSTNAME: 'controller-7' };
+  const running = run([...args, '--agent-tls-dir', join(t.testdir(), 'tls')], { env, stop: stop.signal });
+  await store.until(() => store.get(lease) !== undefined, 'the Lease');
+  like(t, store.get(lease), { spec: { holderIdentity: /^controller-7_[0-9a-f]{8}$/ } });
+  await store.until(() => store.watches('/api/v1/nodes') > 0, 'the watches of the leader');
+  stop.abort('SIGTERM');
+  const { code, err } = await running;
+  t.equal(code, 0);
+  like(t, store.get(lease), { spec: { holderIdentity: '' } });
+  t.match(err, /the controller is running/);
+  await store.until(() => store.watches() === 0, 'the watches to end');
+});
 
 const listening = ['webhook', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
 

@@ -1,16 +1,35 @@
-/**
- * Attack: a stranger on a node's network reads the agent's metrics, to learn names of tenants and of the
- * node.
- */
+/** The agent as a process: its state file, and what its metrics reveal. */
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFileSync } from 'node:fs';
 import t from 'tap';
-import { metricGroups } from '../../../scripts/docs/metrics.ts';
 import { createPki } from '../../fleet/support.ts';
+import { agentArgs, startAgent, type Agent } from './agent.ts';
+import { files, registryWithApp, directory, dockerConfig, registry } from '../world.ts';
+import { metricGroups } from '../../../scripts/docs/metrics.ts';
 import { send } from '../../serving/support.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { agentArgs, startAgent } from './agent.ts';
-import { directory, dockerConfig, registry } from '../world.ts';
+
+t.test('facts survive a restart', async (t) => {
+  const { server, image } = await registryWithApp(t);
+  const { directory, ca } = files(t, { ca: server.ca });
+  const stateDir = join(directory, 'state');
+  mkdirSync(stateDir);
+  const pki = await createPki(t);
+  const args = [...agentArgs(pki, stateDir), '--ca-files', ca];
+  const ask = async (agent: Agent) => {
+    const [facts] = await agent.post({ images: [{ image }], deadlineMs: 10_000 });
+    return facts?.platforms.map(({ architecture }) => architecture);
+  };
+  const first = await startAgent(t, pki, args);
+  t.strictSame(await ask(first), ['amd64', 'arm64']);
+  t.equal(await first.stop(), 0);
+  t.ok(existsSync(join(stateDir, 'image-facts.ndjson')));
+  await server.close();
+  const second = await startAgent(t, pki, args);
+  t.equal(second.lines().find(({ count }) => count !== undefined)?.count, 1);
+  t.strictSame(await ask(second), ['amd64', 'arm64']);
+  t.equal(await second.stop(), 0);
+});
 
 const specs = new Map(metricGroups.flatMap(({ metrics }) => metrics.map((spec) => [spec.name, spec])));
 
@@ -32,6 +51,7 @@ function undeclared(page: string): string[] {
   });
 }
 
+// Attack: a stranger on a node's network reads them, to learn names of tenants and of the node.
 t.test('metrics, health and wrong paths reveal nothing about tenants and the node', async (t) => {
   const users = { 'user-of-a-tenant': 'password-1', node: 'password-2' };
   const host = await registry(t, { auth: { kind: 'basic', users } });
