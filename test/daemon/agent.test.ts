@@ -4,12 +4,9 @@ import { get } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import { agentMetrics } from '../../daemon/api/outcomes.ts';
-import { architectureOf, startAgent } from '../../daemon/agent.ts';
-import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { architectureOf } from '../../daemon/agent.ts';
 import { until } from '../support/until.ts';
-import { bodyOf, clientTls, holding, knowsAll, startTestAgent } from './support.ts';
-import { silentLog } from '../support/captured.ts';
+import { bodyOf, clientTls, holding, startTestAgent } from './support.ts';
 import { like } from '../support/like.ts';
 
 function probe(url: string): Promise<{ status: number; text: string }> {
@@ -171,27 +168,10 @@ t.test('stop finishes the requests in flight', async (t) => {
 });
 
 t.test('invalid options fail the start', async (t) => {
-  const { pki, agent } = await startTestAgent(t);
-  const cache = new FactsCache({ source: knowsAll, log: silentLog });
-  t.teardown(() => cache.close());
-  const options = {
-    listen: '127.0.0.1:0',
-    metricsListen: '127.0.0.1:0',
-    tlsDir: pki.serverDir,
-    nodeName: 'n',
-    version: '1',
-    cache,
-    fingerprint: () => 'x',
-    node: () => ({}),
-    problems: () => [],
-    log: silentLog,
-    metrics: createMetrics(),
-  };
-  await t.rejects(startAgent({ ...options, tlsDir: '/nonexistent' }), {
-    name: 'ServingError',
-    message: /tls\.crt/,
-  });
-  await t.rejects(startAgent({ ...options, listen: 'nonsense' }), { message: /not an address to listen on/ });
+  const { agent } = await startTestAgent(t);
+  const missing = { name: 'ServingError', message: /tls\.crt/ };
+  await t.rejects(startTestAgent(t, { tlsDir: '/nonexistent' }), missing);
+  await t.rejects(startTestAgent(t, { listen: 'nonsense' }), { message: /not an address to listen on/ });
   const taken = new URL(agent.metricsUrl).host;
-  await t.rejects(startAgent({ ...options, metricsListen: taken }), { message: /^cannot listen on/ });
+  await t.rejects(startTestAgent(t, { metricsListen: taken }), { message: /^cannot listen on/ });
 });

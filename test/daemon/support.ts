@@ -68,7 +68,7 @@ export const bodyOf = (...images: string[]) => ({
   deadlineMs: 5000,
 });
 
-export const knowsAll: ImageFactsSource = { lookup: ({ image }) => Promise.resolve(factsOf(image)) };
+const knowsAll: ImageFactsSource = { lookup: ({ image }) => Promise.resolve(factsOf(image)) };
 
 export async function startTestAgent(
   t: Test,
@@ -79,6 +79,7 @@ export async function startTestAgent(
   const { log, lines } = readableLog();
   const metrics = createMetrics();
   const ownCache = new FactsCache({ source: inspector, log: silentLog });
+  t.teardown(() => ownCache.close());
   const cache = options.cache ?? ownCache;
   const agent = await startAgent({
     listen: '127.0.0.1:0',
@@ -96,10 +97,7 @@ export async function startTestAgent(
     metrics,
     ...others,
   });
-  t.teardown(async () => {
-    await agent.stop(0);
-    await ownCache.close();
-  });
+  t.teardown(() => agent.stop(0));
   const sendToAgent: TestAgent['send'] = (method, path, more) => sendTo(agent.url, pki, method, path, more);
   return {
     agent,

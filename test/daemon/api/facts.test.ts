@@ -116,11 +116,7 @@ t.test('the maximum age and pull credentials are part of the lookup', async (t) 
 });
 
 t.test('an unexpected exception is reported as an error of the image', async (t) => {
-  const broken: FactsOptions['cache'] = {
-    get: () => Promise.reject(new Error('secret-detail')),
-    *shared() {},
-    size: 0,
-  };
+  const broken = { ...sharing(), get: () => Promise.reject(new Error('secret-detail')) };
   const { post, lines } = await startTestAgent(t, { cache: broken });
   const answer = await post(bodyOf('r.example/a:1'));
   like(t, answer.json, {
@@ -180,7 +176,7 @@ t.test('an exception of the cache ends the stream', async (t) => {
 });
 
 /** A cache that shares these facts. */
-function sharing(shared: () => Generator<ImageFacts>): FactsOptions['cache'] {
+function sharing(shared = function* (): Generator<ImageFacts> {}): FactsOptions['cache'] {
   return { shared, size: 0, get: ({ image }) => Promise.resolve(factsOf(image)) };
 }
 
@@ -213,8 +209,7 @@ t.test('a client that does not read its response is disconnected', async (t) => 
   const images = numbered(800);
   let lookups = 0;
   const cache: FactsOptions['cache'] = {
-    *shared() {},
-    size: 0,
+    ...sharing(),
     get: ({ image }) => {
       lookups += 1;
       return Promise.resolve(factsOf(image, { platforms }));
