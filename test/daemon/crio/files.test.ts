@@ -96,6 +96,12 @@ const refused: readonly (readonly [name: string, text: string, message: RegExp])
     /100 mirrors/,
   ],
   ['an alias of another type', '[aliases]\na = 1', /aliases\."a" must be a string/],
+  ['an alias for localhost', '[aliases]\n"localhost/x" = "b.test/x"', /"localhost\/x" names a registry/],
+  [
+    'both versions',
+    'short-name-mode = "disabled"\n[registries.block]\nregistries = ["a.test"]',
+    /mixes keys/,
+  ],
   ['an alias for a full name', '[aliases]\n"a.test/x" = "b.test/x"', /"a\.test\/x" names a registry/],
 ];
 

@@ -15,7 +15,7 @@ import {
 } from '../../../../daemon/containerd/hosts/host-directory.ts';
 import { NodeFiles } from '../../../../daemon/node-files.ts';
 import { writeFiles } from '../../../support/write-files.ts';
-import { isLocalhost } from '../../../../daemon/containerd/endpoint.ts';
+import { effectiveHosts, isLocalhost } from '../../../../daemon/containerd/endpoint.ts';
 import { splitHostPort } from '../../../../src/names/host-port.ts';
 
 const rules = rulesFor();
@@ -266,6 +266,10 @@ t.test('localhost and loopback addresses are local', async (t) => {
     '[::1] foo.localhost 0.0.0.0 10.0.0.1 127.0.0.1.example 2130706433 0x7f.1 [64:ff9b::7f00:1]:1';
   for (const host of local.split(' ')) t.equal(isLocalhost(host), true, host);
   for (const host of ['', ...other.split(' ')]) t.equal(isLocalhost(host), false, host);
+  const schemes = ['1.6.20', '1.7.24'].map((version) =>
+    effectiveHosts(undefined, 'localhost', rulesFor(version)),
+  );
+  like(t, schemes, [[{ scheme: 'http' }], [{ scheme: 'https' }]]);
 });
 
 t.test('host and port are split as in containerd', async (t) => {
