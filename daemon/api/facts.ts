@@ -6,12 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import * as v from 'valibot';
 import { auths } from '../../src/credentials/auths.ts';
-import {
-  isNamespaceName,
-  isObjectName,
-  type CredentialSource,
-  type ServiceAccountName,
-} from '../../src/credentials/credential.ts';
+import { isNamespaceName, isObjectName } from '../../src/credentials/credential.ts';
 import { parseJson, readShape } from '../../src/http/json.ts';
 import { ApiError } from './outcomes.ts';
 import { setMaxListeners } from 'node:events';
@@ -33,65 +28,55 @@ const maxImageLength = 1024;
 /** No registry answers faster than the minimum. The API server limits a webhook to 30 s. */
 export const deadlineLimits = { leastMs: 10, mostMs: 30_000 };
 
-export interface FactsRequest {
-  readonly images: readonly {
-    readonly image: string;
-    /** How old the answer may be. Absent in the body: Infinity, which JSON has not. */
-    readonly maxAgeMs: number;
-  }[];
-  readonly deadlineMs: number;
-  /** The pod's credentials, for this request only. */
-  readonly pullSecrets: Pick<CredentialSource, 'lookup'>;
-  readonly serviceAccount?: ServiceAccountName;
-  /** The pod's: namespaces share the agent fairly. */
-  readonly namespace?: string;
-}
+const body = v.pipe(
+  v.strictObject({
+    images: v.pipe(
+      v.array(v.unknown()),
+      v.maxLength(maxImages),
+      v.array(
+        v.strictObject({
+          image: v.pipe(v.string(), v.nonEmpty(), v.maxLength(maxImageLength)),
+          /** How old the answer may be. Infinity, which JSON has not, if it is absent. */
+          maxAgeMs: v.optional(v.pipe(v.number(), v.minValue(0)), Number.POSITIVE_INFINITY),
+        }),
+      ),
+    ),
+    deadlineMs: v.pipe(
+      v.number(),
+      v.finite(),
+      v.gtValue(0),
+      v.toMinValue(deadlineLimits.leastMs),
+      v.toMaxValue(deadlineLimits.mostMs),
+    ),
+    auths: v.optional(auths, {}),
+    /** The pod's: namespaces share the agent fairly. */
+    namespace: v.exactOptional(v.pipe(v.string(), v.check(isNamespaceName, 'must be a name of a namespace'))),
+    serviceAccount: v.exactOptional(
+      v.pipe(
+        v.strictObject({ namespace: v.string(), name: v.string() }),
+        v.check(isObjectName, 'must have names of a namespace and a service account'),
+      ),
+    ),
+  }),
+  v.transform(({ auths: pullSecrets, ...request }) => ({ ...request, pullSecrets })),
+);
 
-const body = v.strictObject({
-  images: v.pipe(
-    v.array(v.unknown()),
-    v.maxLength(maxImages),
-    v.array(
-      v.strictObject({
-        image: v.pipe(v.string(), v.nonEmpty(), v.maxLength(maxImageLength)),
-        maxAgeMs: v.optional(v.pipe(v.number(), v.minValue(0)), Number.POSITIVE_INFINITY),
-      }),
-    ),
-  ),
-  deadlineMs: v.pipe(v.number(), v.finite(), v.gtValue(0)),
-  auths: v.optional(auths, {}),
-  namespace: v.exactOptional(v.pipe(v.string(), v.check(isNamespaceName, 'must be a name of a namespace'))),
-  serviceAccount: v.exactOptional(
-    v.pipe(
-      v.strictObject({ namespace: v.string(), name: v.string() }),
-      v.check(isObjectName, 'must have names of a namespace and a service account'),
-    ),
-  ),
-});
+/** With the pod's credentials, for this request only. */
+export type FactsRequest = v.InferOutput<typeof body>;
 
 /**
  * Unknown, missing or invalid fields are errors: the sender is archwright too, so they are bugs that must be
  * noticed.
- * @returns deadline within `deadlineLimits`
  * @throws ApiError `bad-request`, which quotes no values
  */
 export function parseFactsRequest(bytes: Buffer): FactsRequest {
   const json = isUtf8(bytes) ? parseJson(bytes.toString()) : undefined;
   if (json === undefined) throw new ApiError('bad-request', 'the body is not JSON');
-  const {
-    auths: pullSecrets,
-    deadlineMs,
-    ...request
-  } = readShape(
+  return readShape(
     body,
     json,
     (where, problem) => new ApiError('bad-request', `${where === '' ? 'the body' : where} ${problem}`),
   );
-  return {
-    ...request,
-    deadlineMs: Math.min(deadlineLimits.mostMs, Math.max(deadlineLimits.leastMs, deadlineMs)),
-    pullSecrets,
-  };
 }
 
 export interface FactsOptions {

@@ -4,9 +4,9 @@
  */
 import * as v from 'valibot';
 import { isNamespaceName, isObjectName } from '../credentials/credential.ts';
-import { type PullPolicy, confirmedMs } from '../images/facts/facts.ts';
+import { confirmedMs } from '../images/facts/facts.ts';
 import { parseObject, readShape } from '../http/json.ts';
-import { secret, type Secret } from '../telemetry/secret.ts';
+import { secret } from '../telemetry/secret.ts';
 
 /**
  * Audience of the caller's token. No other program accepts it, least of all the API server, so the controller
@@ -34,19 +34,6 @@ export const maxBodyBytes = 512 * 1024;
 /** No registry answers faster than the minimum. The API server's proxy itself has no limit. */
 const deadlines = { leastMs: 10, mostMs: 60_000 };
 
-export interface ImagesRequest {
-  /** Absent: a text for another audience, which any stranger may send. The log does not hide such texts. */
-  readonly token: Secret | undefined;
-  readonly namespace: string;
-  readonly images: readonly { readonly image: string; readonly pullPolicy: PullPolicy }[];
-  /** Names. Without any, those of the service account count. */
-  readonly pullSecrets: readonly string[];
-  readonly serviceAccount: string;
-  readonly deadlineMs: number;
-  /** How old facts of tags may be, at least 5 s. Default: as for a pod. */
-  readonly maxAgeMs?: number;
-}
-
 /** The request cannot be used. The message names the field. */
 export class InvalidRequest extends Error {
   override readonly name = 'InvalidRequest';
@@ -55,7 +42,11 @@ export class InvalidRequest extends Error {
 const text = (maxLength: number) => v.pipe(v.string(), v.nonEmpty(), v.maxLength(maxLength));
 
 const request = v.strictObject({
-  token: text(maxTokenLength),
+  /** Absent: a text for another audience, which any stranger may send. The log does not hide such texts. */
+  token: v.pipe(
+    text(maxTokenLength),
+    v.transform((token) => (claimsFactsAudience(token) ? secret(token, 'others') : undefined)),
+  ),
   namespace: v.pipe(v.string(), v.check(isNamespaceName, 'must be a name of a namespace')),
   images: v.pipe(
     v.array(v.unknown()),
@@ -67,27 +58,31 @@ const request = v.strictObject({
       }),
     ),
   ),
+  /** Names. Without any, those of the service account count. */
   pullSecrets: v.pipe(v.array(text(maxSecretName)), v.maxLength(maxPullSecrets)),
-  serviceAccount: text(253),
-  deadlineMs: v.pipe(v.number(), v.gtValue(0)),
-  maxAgeMs: v.exactOptional(v.pipe(v.number(), v.minValue(0))),
+  serviceAccount: v.pipe(
+    v.string(),
+    v.check((name) => isObjectName({ namespace: 'any', name }), 'must be a name of a service account'),
+  ),
+  deadlineMs: v.pipe(
+    v.number(),
+    v.gtValue(0),
+    v.toMinValue(deadlines.leastMs),
+    v.toMaxValue(deadlines.mostMs),
+  ),
+  /** How old facts of tags may be. Default: as for a pod. */
+  maxAgeMs: v.exactOptional(v.pipe(v.number(), v.minValue(0), v.toMinValue(confirmedMs))),
 });
+
+export type ImagesRequest = v.InferOutput<typeof request>;
 
 /** @throws InvalidRequest, InvalidDocument */
 export function parseImagesRequest(body: Uint8Array): ImagesRequest {
-  const { token, deadlineMs, maxAgeMs, ...read } = readShape(
+  return readShape(
     request,
     parseObject(body),
     (where, problem) => new InvalidRequest(`${where === '' ? 'the body' : where} ${problem}`),
   );
-  if (!isObjectName({ namespace: read.namespace, name: read.serviceAccount }))
-    throw new InvalidRequest('serviceAccount must be a name of a service account');
-  return {
-    ...read,
-    token: claimsFactsAudience(token) ? secret(token, 'others') : undefined,
-    deadlineMs: Math.min(deadlines.mostMs, Math.max(deadlines.leastMs, deadlineMs)),
-    ...(maxAgeMs !== undefined && { maxAgeMs: Math.max(confirmedMs, maxAgeMs) }),
-  };
 }
 
 /**

@@ -26,12 +26,6 @@ export class ProviderConfigError extends Error {
   override readonly name = 'ProviderConfigError';
 }
 
-export interface ReadConfig {
-  readonly providers: readonly ProviderConfig[];
-  /** Hash of each file's length and bytes, as in the metrics of newer kubelets. */
-  readonly hash: string;
-}
-
 export interface PluginSetup {
   readonly plugins: readonly Plugin[];
   /** Equal for equal content and equally usable programs. */
@@ -82,8 +76,13 @@ async function pluginProblem(
   return { code: 'no-token', reason: `${tokenReason} (${options.noTokens})` };
 }
 
-/** Reads without validating. @param path a file or directory @throws ProviderConfigError */
-export async function readConfig(path: string, root = '/'): Promise<ReadConfig> {
+/**
+ * Reads without validating.
+ * @param path a file or directory
+ * @returns the hash is of each file's length and bytes, as in the metrics of newer kubelets
+ * @throws ProviderConfigError
+ */
+export async function readConfig(path: string, root = '/') {
   if (path === '') throw new ProviderConfigError('credential provider config path is empty');
   const files = await readFiles(path, root, await isDirectoryAt(path, root));
   const providers = [...files].flatMap(([file, content]) => decodeFile(file, content));

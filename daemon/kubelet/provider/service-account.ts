@@ -16,17 +16,7 @@ import { hashOf } from '../../../src/names/hash.ts';
 import { messageOf } from '../../../src/names/printable.ts';
 import { compareBytes } from '../../../src/names/values.ts';
 
-export interface ServiceAccountTokens {
-  serviceAccount(
-    namespace: string,
-    name: string,
-  ): Promise<{ readonly uid: string; readonly annotations: Readonly<Record<string, string>> }>;
-  /**
-   * A TokenRequest with one audience. The kubelet's is bound to the pod.
-   * @param uid excludes a later service account of the same name
-   */
-  tokenFor(account: ServiceAccountName, uid: string, audience: string): Promise<Secret>;
-}
+export type ServiceAccountTokens = ReturnType<typeof createServiceAccountTokens>;
 
 export interface Grant {
   readonly token: Secret;
@@ -98,7 +88,10 @@ export function echoedToken(
   );
 }
 
-type Account = Awaited<ReturnType<ServiceAccountTokens['serviceAccount']>>;
+interface Account {
+  readonly uid: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
 
 /** `TokenRequest` of authentication.k8s.io/v1, not yet validated. */
 interface TokenRequest {
@@ -130,7 +123,7 @@ const timeoutMs = 5000;
 export function createServiceAccountTokens(
   client: Pick<KubeClient, 'get' | 'create'>,
   clock: Clock = systemClock,
-): ServiceAccountTokens {
+) {
   const accounts = new LoadingCache<Account>({ clock, maxEntries: maxAccounts });
   const tokens = new LoadingCache<Secret>({ clock, maxEntries: maxTokens });
 
@@ -156,7 +149,7 @@ export function createServiceAccountTokens(
   }
 
   return {
-    serviceAccount: (namespace, name) =>
+    serviceAccount: (namespace: string, name: string) =>
       accounts.get(`${namespace}/${name}`, async () => {
         const expiresAt = clock.monotonic() + accountTtlMs;
         const path = paths.serviceAccounts(namespace, name);
@@ -168,7 +161,11 @@ export function createServiceAccountTokens(
         }
         return { value: { uid: metadata.uid, annotations: metadata.annotations ?? {} }, expiresAt };
       }),
-    tokenFor: async ({ namespace, name }, uid, audience) => {
+    /**
+     * A TokenRequest with one audience. The kubelet's is bound to the pod.
+     * @param uid excludes a later service account of the same name
+     */
+    tokenFor: async ({ namespace, name }: ServiceAccountName, uid: string, audience: string) => {
       try {
         return await tokens.get(JSON.stringify([namespace, name, uid, audience]), () =>
           token(paths.serviceAccounts(namespace, name), uid, audience),
