@@ -17,7 +17,7 @@ import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
 import { createDocumentLimits, LookupDocuments } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import { EndpointLookup, type LookupParts } from './lookup-at-endpoint.ts';
+import { lookupAt, type EndpointLookup, type LookupParts } from './lookup-at-endpoint.ts';
 import {
   RegistryError,
   type ManifestLookup,
@@ -97,7 +97,7 @@ async function firstSuccess<Result>(
       let failure = failures.get(key);
       if (!failure) {
         const there = { ...parts, lookup: { ...lookup, repository }, endpoint, credential: offered, signal };
-        const at = new EndpointLookup(there);
+        const at = lookupAt(there);
         try {
           if (refusal) throw refusal;
           return await visit(at);

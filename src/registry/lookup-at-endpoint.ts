@@ -53,106 +53,103 @@ interface EndpointVisit extends LookupParts {
   readonly signal: AbortSignal;
 }
 
-export class EndpointLookup implements ContentReader {
-  readonly where: string;
-  /** For messages. */
-  readonly about: Circumstances;
-  readonly #visit: EndpointVisit;
-  #credentialUsed = false;
-  /** Whether the endpoint turned out not to speak TLS. */
-  #plain = false;
+export type EndpointLookup = ReturnType<typeof lookupAt>;
 
-  constructor(visit: EndpointVisit) {
-    const { endpoint, credential, lookup } = visit;
-    this.where = endpoint.host;
-    this.#visit = visit;
-    const { repository, missingCredential } = lookup;
-    this.about = { host: endpoint.host, repository, credential, missingCredential };
-  }
+export function lookupAt({
+  lookup,
+  endpoint,
+  credential,
+  signal,
+  authenticator,
+  clock,
+  documents,
+}: EndpointVisit) {
+  const { repository, missingCredential, reference, knownDigest, trace } = lookup;
+  const where = endpoint.host;
+  /** For messages. */
+  const about: Circumstances = { host: where, repository, credential, missingCredential };
+  const reader: ContentReader = {
+    where,
+    manifest: (descriptor) =>
+      described('manifests', descriptor, (body) => readManifest(body, descriptor.mediaType)),
+    config: (descriptor) => described('blobs', descriptor, readConfig),
+  };
+  let isCredentialUsed = false;
+  /** Whether the endpoint turned out not to speak TLS. */
+  let isPlain = false;
 
   /** @throws RegistryError for the response; TransportError and others for failures on the way */
-  async run(): Promise<ManifestResult> {
-    const { reference, knownDigest } = this.#visit.lookup;
-    if (knownDigest !== undefined && (await this.#isUnchanged(reference, knownDigest)))
-      return this.#unchanged(knownDigest);
-    const { digest, document } = await this.#read('manifests', reference, ({ body, headers }) => {
+  async function run(): Promise<ManifestResult> {
+    if (knownDigest !== undefined && (await isUnchanged(knownDigest))) return unchanged(knownDigest);
+    const { digest, document } = await read('manifests', reference, ({ body, headers }) => {
       const announced = isDigest(reference) ? reference : headers['docker-content-digest']?.[0];
-      if (announced !== undefined && isDigest(announced)) this.#verify(body, announced);
+      if (announced !== undefined && isDigest(announced)) verify(body, announced);
       return {
         digest: digestOf(body, announced),
         document: readManifest(body, headers['content-type']?.[0]),
       };
     });
-    if (digest === knownDigest) return this.#unchanged(digest);
-    const content = await contentOf(document, digest, this);
-    return this.#result({ unchanged: false, digest, mediaType: document.mediaType, ...content });
+    if (digest === knownDigest) return unchanged(digest);
+    const content = await contentOf(document, digest, reader);
+    return resultOf({ unchanged: false, digest, mediaType: document.mediaType, ...content });
   }
 
   /**
    * The tags of the repository (distribution spec, "Listing tags"). Registries return them in pages. The address
    * of the next page is not followed: only its `last` is taken over. @throws as `run`
    */
-  async tags(): Promise<TagList> {
-    const tags: string[] = [];
+  async function tags(): Promise<TagList> {
+    const found: string[] = [];
     let last: string | undefined;
     for (let page = 0; page < maxTagPages; page += 1) {
       const query = { n: tagsPerPage, ...(last !== undefined && { last }) };
-      const response = await this.#send('GET', 'tags', 'list', { query });
-      if (response.status !== 200) throw this.#refusal(response);
-      tags.push(...readTags(response.body));
+      const response = await send('GET', 'tags', 'list', { query });
+      if (response.status !== 200) throw refusalOf(response);
+      found.push(...readTags(response.body));
       const next = nextTag(response.headers['link']?.[0]);
-      if (next === undefined || next === last) return { tags, isComplete: true };
+      if (next === undefined || next === last) return { tags: found, isComplete: true };
       last = next;
     }
-    return { tags, isComplete: false };
-  }
-
-  async manifest(descriptor: Descriptor): Promise<ReturnType<typeof readManifest>> {
-    return this.#described('manifests', descriptor, (body) => readManifest(body, descriptor.mediaType));
-  }
-
-  async config(descriptor: Descriptor): Promise<ReturnType<typeof readConfig>> {
-    return this.#described('blobs', descriptor, readConfig);
+    return { tags: found, isComplete: false };
   }
 
   /** @returns false if the digest changed or the endpoint does not know HEAD */
-  async #isUnchanged(reference: string, knownDigest: string): Promise<boolean> {
-    const head = await this.#send('HEAD', 'manifests', reference);
+  async function isUnchanged(known: string): Promise<boolean> {
+    const head = await send('HEAD', 'manifests', reference);
     if (headUnknown.has(head.status)) return false;
-    if (head.status !== 200) throw this.#refusal(head);
-    return head.headers['docker-content-digest']?.[0] === knownDigest;
+    if (head.status !== 200) throw refusalOf(head);
+    return head.headers['docker-content-digest']?.[0] === known;
   }
 
   /** A document that another one refers to. */
-  async #described<Document>(
+  async function described<Document>(
     kind: ObjectKind,
     { digest, size }: Descriptor,
-    read: (body: Buffer) => Document,
+    readBody: (body: Buffer) => Document,
   ): Promise<Document> {
     const { maxBytes } = objectKinds[kind];
-    if (size > maxBytes) throw this.#error('too-large', `a document of more than ${maxBytes} bytes`);
-    return await this.#read(kind, digest, ({ body }) => {
-      if (body.length !== size) throw this.#mismatch('its size differs from its descriptor');
-      this.#verify(body, digest);
-      return read(body);
+    if (size > maxBytes) throw errorOf('too-large', `a document of more than ${maxBytes} bytes`);
+    return await read(kind, digest, ({ body }) => {
+      if (body.length !== size) throw mismatch('its size differs from its descriptor');
+      verify(body, digest);
+      return readBody(body);
     });
   }
 
-  async #read<Document>(
+  async function read<Document>(
     kind: ObjectKind,
     object: string,
     use: (response: AuthenticatedResponse) => Document,
   ): Promise<Document> {
-    const { documents, signal } = this.#visit;
-    using place = documents.place(this.where, signal);
-    const response = await this.#send('GET', kind, object, { large: place });
-    if (response.status !== 200) throw this.#refusal(response);
-    documents.count(this.#visit.endpoint, response.body);
+    using place = documents.place(where, signal);
+    const response = await send('GET', kind, object, { large: place });
+    if (response.status !== 200) throw refusalOf(response);
+    documents.count(endpoint, response.body);
     return use(response);
   }
 
   /** Sends a request, and again by http if the endpoint may fall back to it. @param query further parameters */
-  async #send(
+  async function send(
     method: 'GET' | 'HEAD',
     kind: ObjectKind,
     object: string,
@@ -161,60 +158,53 @@ export class EndpointLookup implements ContentReader {
       large,
     }: { readonly query?: Readonly<Record<string, string>>; readonly large?: LargeBody | undefined } = {},
   ): Promise<AuthenticatedResponse> {
-    const { endpoint, credential, lookup, authenticator, signal } = this.#visit;
-    const { repository, trace } = lookup;
-    const url = objectUrl(endpoint, repository, kind, object, this.#plain ? 'http:' : undefined);
-    if (!url) throw this.#error('not-found', `no such name: ${repository}`);
+    const url = objectUrl(endpoint, repository, kind, object, isPlain ? 'http:' : undefined);
+    if (!url) throw errorOf('not-found', `no such name: ${repository}`);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     const request = { method, url, ...objectKinds[kind], large, endpoint, repository, credential, trace };
     try {
       const response = await authenticator.send(request, signal);
-      this.#credentialUsed ||= response.credentialUsed;
+      isCredentialUsed ||= response.credentialUsed;
       return response;
     } catch (error) {
-      if (this.#plain || !mayFallBack(endpoint, url, error)) throw error;
-      this.#plain = true;
-      return await this.#send(method, kind, object, { query, large });
+      if (isPlain || !mayFallBack(endpoint, url, error)) throw error;
+      isPlain = true;
+      return await send(method, kind, object, { query, large });
     }
   }
 
-  #unchanged(digest: string): ManifestResult {
-    return this.#result({ unchanged: true, digest, mediaType: '', kind: 'image', platforms: [] });
+  function unchanged(digest: string): ManifestResult {
+    return resultOf({ unchanged: true, digest, mediaType: '', kind: 'image', platforms: [] });
   }
 
-  #result(found: Omit<ManifestResult, 'endpoint' | 'credential'>): ManifestResult {
-    const { endpoint, credential } = this.#visit;
-    return {
-      ...found,
-      endpoint,
-      ...(credential && this.#credentialUsed && { credential }),
-    };
+  function resultOf(found: Omit<ManifestResult, 'endpoint' | 'credential'>): ManifestResult {
+    return { ...found, endpoint, ...(credential && isCredentialUsed && { credential }) };
   }
 
-  #verify(bytes: Uint8Array, digest: string): void {
-    if (digestOf(bytes, digest) !== digest) throw this.#mismatch('its digest differs from the requested one');
+  function verify(bytes: Uint8Array, digest: string): void {
+    if (digestOf(bytes, digest) !== digest) throw mismatch('its digest differs from the requested one');
   }
 
   /** The error of a status other than 200. */
-  #refusal({ status, headers, moved, url, credentialUsed }: AuthenticatedResponse): RegistryError {
-    const host = moved ? url.host : this.where;
+  function refusalOf({ status, headers, moved, url, credentialUsed }: AuthenticatedResponse): RegistryError {
+    const host = moved ? url.host : where;
     if (moved && status === 401) {
-      const message = `${this.where}: it redirects to ${host}, which requires credentials and never gets any`;
+      const message = `${where}: it redirects to ${host}, which requires credentials and never gets any`;
       return new RegistryError('unauthorized', host, message);
     }
-    const retryAfter = headers['retry-after']?.[0];
-    const about = { ...this.about, host, isUnsent: !credentialUsed };
-    return statusError(status, about, retryAfter, this.#visit.clock.now());
+    const there = { ...about, host, isUnsent: !credentialUsed };
+    return statusError(status, there, headers['retry-after']?.[0], clock.now());
   }
 
-  #mismatch(reason: string): RegistryError {
-    const { repository } = this.about;
-    return this.#error('digest-mismatch', `verification failed for a document of ${repository}: ${reason}`);
+  function mismatch(reason: string): RegistryError {
+    return errorOf('digest-mismatch', `verification failed for a document of ${repository}: ${reason}`);
   }
 
-  #error(code: RegistryError['code'], message: string): RegistryError {
-    return new RegistryError(code, this.where, `${this.where}: ${message}`);
+  function errorOf(code: RegistryError['code'], message: string): RegistryError {
+    return new RegistryError(code, where, `${where}: ${message}`);
   }
+
+  return { about, run, tags };
 }
 
 /**
