@@ -70,155 +70,137 @@ export interface OpenResponse {
 /** Sends a request and waits for the header of its response, whatever the status. @throws TransportError */
 export async function openExchange(request: ExchangeRequest, signal: AbortSignal): Promise<OpenResponse> {
   for (let repeats = 0; ; repeats += 1) {
-    const attempt = new Attempt(request, signal);
+    const attempt = startAttempt(request, signal);
     try {
-      return await attempt.open();
+      return await attempt.response;
     } catch (error) {
-      if (!attempt.wasStale || repeats === maxRepeats) throw error;
+      if (!attempt.wasStale() || repeats === maxRepeats) throw error;
       closeIdle(request.pool, request.url);
     }
   }
 }
 
-class Attempt {
-  readonly #request: ExchangeRequest;
-  readonly #signal: AbortSignal;
-  readonly #where: string;
-  readonly #total: NodeJS.Timeout | undefined;
-  #phase: ExchangePhase = 'connect';
-  #phaseTimer: NodeJS.Timeout | undefined;
-  #sent: ClientRequest | undefined;
-  #message: IncomingMessage | undefined;
+function startAttempt(request: ExchangeRequest, signal: AbortSignal) {
+  const { url, limits } = request;
+  const where = url.host;
+  const { promise: response, resolve, reject } = Promise.withResolvers<OpenResponse>();
+  let phase: ExchangePhase = 'connect';
+  let phaseTimer: NodeJS.Timeout | undefined;
+  let sent: ClientRequest | undefined;
+  let received: IncomingMessage | undefined;
   /** The first thing that went wrong. What sockets report after it is only its consequence. */
-  #failure: TransportError | undefined;
-  #reject: (error: TransportError) => void = () => undefined;
+  let failure: TransportError | undefined;
+  const total = startTimer('total-timeout', limits.totalMs, 'the whole exchange');
 
-  constructor(request: ExchangeRequest, signal: AbortSignal) {
-    this.#request = request;
-    this.#signal = signal;
-    this.#where = request.url.host;
-    this.#total = this.#startTimer('total-timeout', request.limits.totalMs, 'the whole exchange');
-  }
-
-  /** Whether the server had closed a kept-alive connection before it could see this request. */
-  get wasStale(): boolean {
-    const isClosed = this.#failure?.failure === 'closed';
-    return this.#request.repeatable && isClosed && this.#sent?.reusedSocket === true;
-  }
-
-  open(): Promise<OpenResponse> {
-    const { promise, resolve, reject } = Promise.withResolvers<OpenResponse>();
-    this.#reject = reject;
-    if (this.#signal.aborted) this.#abort();
-    else this.#start(resolve);
-    return promise;
-  }
-
-  #start(resolve: (response: OpenResponse) => void): void {
-    this.#signal.addEventListener('abort', this.#abort, { once: true });
+  function start(): void {
+    signal.addEventListener('abort', abort, { once: true });
     try {
-      this.#sent = createRequest(this.#request, this.#signal);
-      this.#sent.on('error', (error) => this.#fail(error));
-      this.#sent.on('socket', (socket) => this.#watchConnection(socket));
-      this.#sent.on('response', (message) => resolve(this.#respond(message)));
-      this.#sent.end(this.#request.body);
+      sent = createRequest(request, signal);
+      sent.on('error', (error) => fail(error));
+      sent.on('socket', (socket) => watchConnection(socket));
+      sent.on('response', (message) => resolve(respond(message)));
+      sent.end(request.body);
     } catch (error) {
-      this.#fail(error);
+      fail(error);
     }
   }
 
   /** @param socket kept alive, or new; time in the pool's queue counts for no phase */
-  #watchConnection(socket: Socket): void {
-    if (!socket.connecting) return this.#sendNow();
-    this.#enter('dial-timeout', this.#request.limits.dialMs, 'connecting');
+  function watchConnection(socket: Socket): void {
+    if (!socket.connecting) return sendNow();
+    enter('dial-timeout', limits.dialMs, 'connecting');
     socket.once('connect', () => {
       // A tunnel hands over its socket after TLS.
-      if (this.#request.url.protocol !== 'https:' || this.#request.proxy) return this.#sendNow();
-      if (this.#request.limits.tlsMs !== undefined) {
-        this.#enter('tls-timeout', this.#request.limits.tlsMs, 'the TLS handshake');
-      }
-      socket.once('secureConnect', () => this.#sendNow());
+      if (url.protocol !== 'https:' || request.proxy) return sendNow();
+      if (limits.tlsMs !== undefined) enter('tls-timeout', limits.tlsMs, 'the TLS handshake');
+      socket.once('secureConnect', () => sendNow());
     });
   }
 
   /** In the same turn of the event loop Node writes what `end` has left in the request. */
-  #sendNow(): void {
+  function sendNow(): void {
     try {
-      this.#request.beforeSend?.();
+      request.beforeSend?.();
     } catch (error) {
-      this.#fail(error);
+      fail(error);
       return;
     }
-    this.#phase = 'header';
-    this.#enter('header-timeout', this.#request.limits.headerMs, 'waiting for a response');
+    phase = 'header';
+    enter('header-timeout', limits.headerMs, 'waiting for a response');
   }
 
-  #respond(message: IncomingMessage): OpenResponse {
-    this.#phase = 'body';
-    this.#message = message;
-    clearTimeout(this.#phaseTimer);
+  function respond(message: IncomingMessage): OpenResponse {
+    phase = 'body';
+    received = message;
+    clearTimeout(phaseTimer);
     return {
-      where: this.#where,
+      where,
       status: message.statusCode ?? 0,
       headers: message.headersDistinct,
-      remoteAddress: this.#request.proxy ? undefined : message.socket.remoteAddress,
-      chunks: () => this.#read(message),
+      remoteAddress: request.proxy ? undefined : message.socket.remoteAddress,
+      chunks: () => read(message),
       close: (reason) => {
-        if (message.readableEnded) this.#stopTimers();
-        else this.#fail(reason ?? new TransportError('closed', this.#where, 'closed by the client'));
+        if (message.readableEnded) stopTimers();
+        else fail(reason ?? new TransportError('closed', where, 'closed by the client'));
       },
     };
   }
 
-  async *#read(message: IncomingMessage): AsyncGenerator<Buffer> {
-    const { idleMs } = this.#request.limits;
-    const wait = (): void => this.#enter('idle-timeout', idleMs, 'a silence inside the response');
+  async function* read(message: IncomingMessage): AsyncGenerator<Buffer> {
+    const wait = (): void => enter('idle-timeout', limits.idleMs, 'a silence inside the response');
     try {
-      if (this.#failure) throw this.#failure;
+      if (failure) throw failure;
       wait();
       for await (const chunk of message as AsyncIterable<Buffer>) {
-        clearTimeout(this.#phaseTimer);
+        clearTimeout(phaseTimer);
         yield chunk;
         wait();
       }
     } catch (error) {
-      throw this.#fail(error);
+      throw fail(error);
     } finally {
-      this.#stopTimers();
+      stopTimers();
     }
   }
 
-  readonly #abort = (): void => {
-    this.#fail(new TransportError('aborted', this.#where, 'given up', this.#signal.reason, this.#phase));
-  };
+  function abort(): void {
+    fail(new TransportError('aborted', where, 'given up', signal.reason, phase));
+  }
 
   /** Ends the exchange and destroys the socket. @returns what went wrong first */
-  #fail(error: unknown): TransportError {
-    this.#failure ??= transportError(error, this.#where, this.#phase);
-    this.#stopTimers();
-    this.#sent?.destroy();
-    this.#message?.destroy(this.#failure);
-    this.#reject(this.#failure);
-    return this.#failure;
+  function fail(error: unknown): TransportError {
+    failure ??= transportError(error, where, phase);
+    stopTimers();
+    sent?.destroy();
+    received?.destroy(failure);
+    reject(failure);
+    return failure;
   }
 
-  #enter(failure: TransportFailure, ms: number | undefined, what: string): void {
-    clearTimeout(this.#phaseTimer);
-    this.#phaseTimer = this.#startTimer(failure, ms, what);
+  function enter(reason: TransportFailure, ms: number | undefined, what: string): void {
+    clearTimeout(phaseTimer);
+    phaseTimer = startTimer(reason, ms, what);
   }
 
-  #startTimer(failure: TransportFailure, ms: number | undefined, what: string): NodeJS.Timeout | undefined {
+  function startTimer(reason: TransportFailure, ms: number | undefined, what: string) {
     if (ms === undefined) return undefined;
     const message = `${what} took longer than ${ms} ms`;
-    const expire = () => new TransportError(failure, this.#where, message, undefined, this.#phase);
-    return setTimeout(() => this.#fail(expire()), ms);
+    return setTimeout(() => fail(new TransportError(reason, where, message, undefined, phase)), ms);
   }
 
-  #stopTimers(): void {
-    clearTimeout(this.#phaseTimer);
-    clearTimeout(this.#total);
-    this.#signal.removeEventListener('abort', this.#abort);
+  function stopTimers(): void {
+    clearTimeout(phaseTimer);
+    clearTimeout(total);
+    signal.removeEventListener('abort', abort);
   }
+
+  if (signal.aborted) abort();
+  else start();
+  return {
+    response,
+    /** Whether the server had closed a kept-alive connection before it could see this request. */
+    wasStale: () => request.repeatable && failure?.failure === 'closed' && sent?.reusedSocket === true,
+  };
 }
 
 function createRequest(request: ExchangeRequest, signal: AbortSignal): ClientRequest {
