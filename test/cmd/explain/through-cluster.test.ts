@@ -20,11 +20,12 @@ async function shop(
   private_.push('old', '1', image('linux/amd64'));
   // `nameOverride` changes the label `name`.
   const labels = { 'app.kubernetes.io/part-of': 'archwright', 'app.kubernetes.io/name': name };
-  const toml = `name = "archwright"\ncredsDir = "/nowhere"\n${settings}`;
-  store.put(`/api/v1/namespaces/${namespace}/configmaps/${name}`, {
-    metadata: { labels },
-    data: { 'archwright.toml': toml },
-  });
+  const putSettings = (text: string) =>
+    store.put(`/api/v1/namespaces/${namespace}/configmaps/${name}`, {
+      metadata: { labels },
+      data: { 'archwright.toml': `name = "archwright"\ncredsDir = "/nowhere"\n${text}` },
+    });
+  putSettings(settings);
   const config = dockerConfig(private_.host, 'ann', 'password-of-ann');
   store.put('/api/v1/namespaces/shop/secrets/regcred', JSON.parse(pullSecret(config)) as object);
   store.put('/api/v1/namespaces/shop', {});
@@ -36,7 +37,7 @@ async function shop(
     const isJson = result.out.startsWith('{');
     return { ...result, ...(isJson ? (JSON.parse(result.out) as Asked) : { results: [] }) };
   };
-  return { store, private_, ask };
+  return { store, private_, ask, putSettings };
 }
 
 interface Asked {
@@ -88,9 +89,12 @@ function putPod(store: KubeStore, name: string, host: string, more: object = {})
 const through =
   'through archwright/archwright-controller, with the credentials of its agents and of the pods';
 
+const { store, private_, ask, putSettings } = await shop(t, 'preferredArchitecture = "arm64"\n', {
+  more: ['--denied-registries=denied.example'],
+});
+putPod(store, 'web', private_.host);
+
 t.test("on a laptop, images are looked up through the controller, with the cluster's settings", async (t) => {
-  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n');
-  putPod(store, 'web', private_.host);
   const { code, err, lookups, results } = await ask('explain', '-o', 'json', 'pod/web');
   t.equal(err, '');
   t.equal(code, 0);
@@ -110,36 +114,14 @@ t.test("on a laptop, images are looked up through the controller, with the clust
   t.match(local.lookups, /^from this machine, with no credentials other than the pods’ pull secrets$/);
   const sameSettings = { outcome: 'placed', preferred: [{ architecture: 'arm64' }] };
   like(t, local.results, [sameSettings]);
-});
 
-t.test('a release with other names in another namespace is found', async (t) => {
-  const release = { namespace: 'tools', name: 'placer' };
-  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n', release);
-  putPod(store, 'web', private_.host);
-  const lookups = 'through tools/placer-controller, with the credentials of its agents and of the pods';
-  const explained = await ask('explain', '-o', 'json', 'pod/web');
-  like(t, explained, { code: 0, err: '', lookups, results: [{ preferred: [{ architecture: 'arm64' }] }] });
-  like(t, await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', lookups });
-});
-
-t.test('without agents, no pod would be gated, and the message does not blame the registry', async (t) => {
-  const { store, private_, ask } = await shop(t, '', {
-    more: ['--agents=endpointslices:archwright/archwright-agent'],
-  });
-  store.put('/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller', {
-    spec: { holderIdentity: 'other_1', leaseDurationSeconds: 3600, renewTime: new Date().toISOString() },
-  });
-  putPod(store, 'web', private_.host);
-  const { code, out } = await ask('explain', 'pod/web');
-  t.equal(code, 3);
-  t.match(out, /decision +allowed-unknown: admitted/);
-  t.match(out, /web:1: unavailable: no agents are known; see archwright status\n/);
-  t.equal(out.match(/no agents are known/g)?.length, 1, 'the error is printed once');
-  t.notMatch(out, /cannot be reached/);
+  const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
+  const other = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
+  t.equal(other.lookups, through);
+  like(t, other.results, [{ preferred: [{ architecture: 'amd64' }] }], 'a file replaces the settings');
 });
 
 t.test('the recorded decision comes first, for a pod and for the pods of a workload', async (t) => {
-  const { store, private_, ask } = await shop(t);
   store.put('/api/v1/nodes/n1', { status: { nodeInfo: { architecture: 'amd64' } } });
   const record = (more: object): string => JSON.stringify({ v: 1, imagesKey: 'x', added: {}, ...more });
   const placed = record({ outcome: 'placed', architectures: ['amd64'] });
@@ -184,8 +166,6 @@ t.test('the recorded decision comes first, for a pod and for the pods of a workl
 });
 
 t.test('a pod with invalid names does not make a report incomplete', async (t) => {
-  const { store, private_, ask } = await shop(t);
-  putPod(store, 'web', private_.host);
   const containers = [{ name: 'c', image: `a${'.b'.repeat(600)}/c` }];
   putPod(store, 'image', private_.host, { containers });
   putPod(store, 'secret', private_.host, {
@@ -201,8 +181,6 @@ t.test('a pod with invalid names does not make a report incomplete', async (t) =
 });
 
 t.test('a missing permission is named, and the exit code is 3', async (t) => {
-  const { store, private_, ask } = await shop(t);
-  putPod(store, 'web', private_.host);
   const rows: [right: string, message: RegExp][] = [
     ['serviceaccounts/default/token', /needs the right to create serviceaccounts\/token/],
     ['proxy/v1/facts', /and services\/proxy in the namespace of archwright/],
@@ -223,21 +201,53 @@ t.test('a missing permission is named, and the exit code is 3', async (t) => {
 });
 
 t.test('without the permission to list ConfigMaps, archwright is found by its usual name', async (t) => {
-  const { store, private_, ask } = await shop(t);
-  putPod(store, 'web', private_.host);
-  store.fault('GET /api/v1/configmaps', { status: 403, message: 'configmaps is forbidden' });
+  const ends = [store.fault('GET /api/v1/configmaps', { status: 403, message: 'configmaps is forbidden' })];
   t.equal((await ask('explain', '-o', 'json', 'pod/web')).lookups, through);
-  store.fault(/GET .*\/configmaps\/archwright$/, { status: 403, message: 'configmaps is forbidden' });
+  ends.push(
+    store.fault(/GET .*\/configmaps\/archwright$/, { status: 403, message: 'configmaps is forbidden' }),
+  );
   const { lookups, err } = await ask('explain', '-o', 'json', 'pod/web');
   t.match(lookups, /^from this machine/);
   t.match(
     err,
     /no permission to read the ConfigMap of archwright, .* ask for the Role archwright-explain, or set ARCHWRIGHT_NAMESPACE/,
   );
+  for (const end of ends) end();
+});
+
+t.test('for an image that the configuration refuses, no registry has answered', async (t) => {
+  putPod(store, 'denied', private_.host, { containers: [{ name: 'x', image: 'denied.example/x:1' }] });
+  const { out } = await ask('explain', 'pod', 'denied');
+  t.match(out, /denied\.example\/x:1: forbidden: not inspected: /);
+  t.notMatch(out, /What the registry answered/);
+});
+
+t.test('a service account with the permission for other namespaces', async (t) => {
+  const as = ['--as-service-account', 'archwright/reporter'];
+  const refused = await ask('explain', '-o', 'json', 'pod/web', ...as);
+  t.equal(refused.code, 3);
+  t.match(refused.err, /no right to create imagefacts\.arch\.example in shop/);
+  store.callers.grant(
+    'system:serviceaccount:archwright:reporter',
+    'create',
+    'arch.example/imagefacts',
+    'shop',
+  );
+  t.equal((await ask('explain', '-o', 'json', 'pod/web', ...as)).code, 0);
+  t.equal((await ask('explain', 'pod/web', '--as-service-account', 'x')).code, 2);
+});
+
+t.test('unknown settings of the cluster are ignored, invalid ones are an error', async (t) => {
+  putSettings('newerSetting = true\n');
+  t.equal((await ask('explain', 'pod/web')).code, 0);
+  putSettings('preferenceMode = "firm"\n');
+  const { code, err } = await ask('explain', 'pod/web');
+  t.equal(code, 2);
+  t.match(err, /ConfigMap archwright\/archwright:3: preferenceMode/);
+  putSettings('');
 });
 
 t.test('who may read the Secrets of a namespace sees what the registry answered', async (t) => {
-  const { store, private_, ask } = await shop(t);
   putPod(store, 'web', private_.host, { imagePullSecrets: [] });
   const command =
     'kubectl -n archwright exec deployment/archwright-controller -- archwright explain -n shop pod other\n';
@@ -260,14 +270,6 @@ t.test('who may read the Secrets of a namespace sees what the registry answered'
   t.ok(lost.out.endsWith(`\nWhat the registry answered: ${command}`), lost.out);
 });
 
-t.test('for an image that the configuration refuses, no registry has answered', async (t) => {
-  const { store, private_, ask } = await shop(t, '', { more: ['--denied-registries=denied.example'] });
-  putPod(store, 'web', private_.host, { containers: [{ name: 'x', image: 'denied.example/x:1' }] });
-  const { out } = await ask('explain', 'pod', 'web');
-  t.match(out, /denied\.example\/x:1: forbidden: not inspected: /);
-  t.notMatch(out, /What the registry answered/);
-});
-
 t.test('Secrets in files stay on this machine', async (t) => {
   const { store, private_, ask } = await shop(t);
   const config = dockerConfig(private_.host, 'ann', 'password-of-ann');
@@ -286,39 +288,28 @@ t.test('Secrets in files stay on this machine', async (t) => {
   like(t, local.results[0]?.images, [{ credentialSource: 'pull-secret' }]);
 });
 
-t.test('a service account with the permission for other namespaces', async (t) => {
-  const { store, private_, ask } = await shop(t);
+t.test('a release with other names in another namespace is found', async (t) => {
+  const release = { namespace: 'tools', name: 'placer' };
+  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n', release);
   putPod(store, 'web', private_.host);
-  const as = ['--as-service-account', 'archwright/reporter'];
-  const refused = await ask('explain', '-o', 'json', 'pod/web', ...as);
-  t.equal(refused.code, 3);
-  t.match(refused.err, /no right to create imagefacts\.arch\.example in shop/);
-  store.callers.grant(
-    'system:serviceaccount:archwright:reporter',
-    'create',
-    'arch.example/imagefacts',
-    'shop',
-  );
-  t.equal((await ask('explain', '-o', 'json', 'pod/web', ...as)).code, 0);
-  t.equal((await ask('explain', 'pod/web', '--as-service-account', 'x')).code, 2);
+  const lookups = 'through tools/placer-controller, with the credentials of its agents and of the pods';
+  const explained = await ask('explain', '-o', 'json', 'pod/web');
+  like(t, explained, { code: 0, err: '', lookups, results: [{ preferred: [{ architecture: 'arm64' }] }] });
+  like(t, await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', lookups });
 });
 
-t.test('a configuration file replaces the settings of the cluster', async (t) => {
-  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n');
+t.test('without agents, no pod would be gated, and the message does not blame the registry', async (t) => {
+  const { store, private_, ask } = await shop(t, '', {
+    more: ['--agents=endpointslices:archwright/archwright-agent'],
+  });
+  store.put('/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller', {
+    spec: { holderIdentity: 'other_1', leaseDurationSeconds: 3600, renewTime: new Date().toISOString() },
+  });
   putPod(store, 'web', private_.host);
-  const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
-  const { lookups, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
-  t.equal(lookups, through);
-  like(t, results, [{ preferred: [{ architecture: 'amd64' }] }]);
-});
-
-t.test('unknown settings of the cluster are ignored, invalid ones are an error', async (t) => {
-  const { store, private_, ask } = await shop(t, 'newerSetting = true\n');
-  putPod(store, 'web', private_.host);
-  t.equal((await ask('explain', 'pod/web')).code, 0);
-  const broken = await shop(t, 'preferenceMode = "firm"\n');
-  putPod(broken.store, 'web', broken.private_.host);
-  const { code, err } = await broken.ask('explain', 'pod/web');
-  t.equal(code, 2);
-  t.match(err, /ConfigMap archwright\/archwright:3: preferenceMode/);
+  const { code, out } = await ask('explain', 'pod/web');
+  t.equal(code, 3);
+  t.match(out, /decision +allowed-unknown: admitted/);
+  t.match(out, /web:1: unavailable: no agents are known; see archwright status\n/);
+  t.equal(out.match(/no agents are known/g)?.length, 1, 'the error is printed once');
+  t.notMatch(out, /cannot be reached/);
 });

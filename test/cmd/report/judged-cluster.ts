@@ -93,11 +93,13 @@ export function largeCluster(workloads: number): readonly JudgedPod[] {
   }).flat();
 }
 
-export function pageOf(pods: readonly JudgedPod[], more: Partial<Report> = {}): string {
+export function reportWith(pods: readonly JudgedPod[], more: Partial<Report> = {}): Report {
   const made = new Date('2026-11-22T10:00:00Z');
   const lookups = 'from <this> machine';
-  return reportPage(reportOf({ pods, architecture: 'arm64', lookups, namespaces: [], made, ...more }));
+  return reportOf({ pods, architecture: 'arm64', lookups, namespaces: [], made, ...more });
 }
+
+export const pageOf = (...args: Parameters<typeof reportWith>): string => reportPage(reportWith(...args));
 
 /** Of the node `a1`, and of a type for arm64 with its size. */
 export function sampleMoney() {

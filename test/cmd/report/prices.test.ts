@@ -1,10 +1,11 @@
 /** `archwright report --html --prices`: the sources of prices, and their sums. */
-import { readFileSync } from 'node:fs';
-import t, { type Test } from 'tap';
-import { offerOfNode, offersOfFile } from '../../../cmd/report/prices/prices.ts';
-import { noPriceList, parsePrices } from '../../../cmd/report/prices/prices.ts';
+import t from 'tap';
+import { asCsv, asJson, asTable } from '../../../cmd/report/contents.ts';
+import { noPriceList, offerOfNode, offersOfFile, parsePrices } from '../../../cmd/report/prices/prices.ts';
+import { moneyOf } from '../../../cmd/report/prices/savings.ts';
 import type { Node } from '../../../src/kube/api/objects.ts';
-import { type Owner, putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
+import { putPod, shop, startCluster } from './cluster.ts';
+import { judgedPod, pageOf, reportWith } from './judged-cluster.ts';
 import { run } from '../run.ts';
 import { files } from '../world.ts';
 import { like } from '../../support/like.ts';
@@ -143,7 +144,7 @@ t.test('the price of a region takes precedence over the price of all regions', a
  * Pods that can run, what they cost now, and on the cheapest and the dearest arm64 of their place:
  *
  *   pods      node  vCPU  GiB  now by vCPU  by GiB  cheapest by vCPU  by GiB   dearest by vCPU  by GiB
- *   web × 2   a1    1     2    43.80        21.90   36.50             18.25    43.80            21.90
+ *   web       a1    1     2    43.80        21.90   36.50             18.25    43.80            21.90
  *   api       a2    2     2    29.20        14.60   18.25              4.5625  18.25             4.5625
  *   cache     a3    1     4    36.50        36.50   36.50             36.50    43.80            43.80
  *   mail      a5    1     2    14.60        14.60   36.50             18.25    43.80            21.90
@@ -160,85 +161,12 @@ t.test('the price of a region takes precedence over the price of all regions', a
  *
  *   saved: by vCPU -25.55 to 3.65; by GiB -4.5625 to 11.8625
  *
- * Not counted: there (1 vCPU, 1 GiB) is on g1 already, waiting (1, 1; its image is amd64 only) has no node, free
- * (1, 1) is on a4, which has no price, and agent (0.5, 1) belongs to a DaemonSet. Of 11 pods, 10.5 vCPU and 16 GiB,
- * all except db and waiting can run: 9, 8.5 and 14.
+ * Not counted: there is on g1 already, waiting has no node, free is on a4, which has no price, and agent belongs to a
+ * DaemonSet.
  */
-async function golden(t: Test, prices: string | undefined) {
-  const open = await shop(t);
-  const { store, report } = await startCluster(t);
-  // A price of 9 belongs to a source without precedence.
-  const nodes: [string, string, string, string, string, object, annotation: string, label: string][] = [
-    ['a1', 'amd64', 'm7i.large', '2', '8Gi', {}, '9', ''],
-    ['a2', 'amd64', 'c7i.xlarge', '4', '8Gi', { 'karpenter.sh/capacity-type': 'spot' }, '0.08', ''],
-    ['a3', 'amd64', 'old', '4', '16Gi', {}, '0.20', '9'],
-    ['a4', 'amd64', 'free', '4', '16Gi', {}, '', ''],
-    ['a5', 'amd64', 'cheap', '4', '8Gi', {}, '', '0.08'],
-    ['a6', 'amd64', 'm7i.large', '2', '8Gi', { 'topology.kubernetes.io/region': 'eu-2' }, '', ''],
-    ['g1', 'arm64', 'm7g.large', '2', '8Gi', {}, '', ''],
-  ];
-  const price = (value: string) =>
-    prices !== undefined && value !== '' ? { 'arch.example/price-per-hour': value } : {};
-  for (const [name, architecture, type, cpu, memory, labels, annotation, label] of nodes)
-    store.put(`/api/v1/nodes/${name}`, {
-      metadata: {
-        labels: {
-          'node.kubernetes.io/instance-type': type,
-          'topology.kubernetes.io/region': 'eu-1',
-          ...price(label),
-          ...labels,
-        },
-        annotations: price(annotation),
-      },
-      status: { nodeInfo: { architecture }, capacity: { cpu, memory } },
-    });
-  putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-1', 'ReplicaSet', ['Deployment', 'web']);
-  store.put('/apis/apps/v1/namespaces/shop/daemonsets/agent', {
-    metadata: { uid: uidOf('DaemonSet', 'agent') },
-  });
-  const web: Owner = ['apps/v1', 'ReplicaSet', 'web-1'];
-  const pods: [path: string, node: string, image: string, cpu: string, memory: string, owner?: Owner][] = [
-    ['shop/web-1', 'a1', 'both', '500m', '1Gi', web],
-    ['shop/web-2', 'a1', 'both', '500m', '1Gi', web],
-    ['shop/api', 'a2', 'both', '2', '2Gi'],
-    ['shop/cache', 'a3', 'both', '1', '4Gi'],
-    ['shop/mail', 'a5', 'both', '1', '2Gi'],
-    ['bank/far', 'a6', 'both', '1', '1Gi'],
-    ['shop/agent', 'a1', 'both', '500m', '1Gi', ['apps/v1', 'DaemonSet', 'agent']],
-    ['shop/db', 'a1', 'both', '1', '1Gi'],
-    ['shop/free', 'a4', 'both', '1', '1Gi'],
-    ['shop/there', 'g1', 'both', '1', '1Gi'],
-    ['shop/waiting', '', 'old', '1', '1Gi'],
-  ];
-  for (const [path, node, repository, cpu, memory, owner] of pods)
-    putPod(store, path, [`${open.host}/${repository}:1`], {
-      node,
-      requests: { cpu, memory },
-      ...(owner && { owner }),
-      ...(path === 'shop/db' && { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } }),
-    });
-  const made = files(t, { 'prices.toml': prices ?? '', 'report.html': '' });
-  const html = made['report.html'];
-  const flags = prices === undefined ? [] : ['--prices', made['prices.toml']];
-  like(t, await report('--html', html, ...flags), { code: 0, err: /^archwright report: .* written\n$/ });
-  const page = readFileSync(html, 'utf8');
-  const text = page
-    .replace(/<style>.*<\/style>|<script.*<\/script>/gs, '')
-    .replace(/<[^>]*>/g, ' ')
-    .replaceAll(/\s+/g, ' ');
-  const json = await report('--output', 'json', ...flags);
-  const table = (await report(...flags)).out;
-  const csv = (await report('--output', 'csv', ...flags)).out;
-  return { page, text, table, csv, json: JSON.parse(json.out) as Json };
-}
-
-interface Json {
-  readonly totals: unknown;
-  readonly savings?: { readonly ready: object; readonly all: object };
-  readonly workloads: readonly { readonly name: string; readonly saved?: readonly number[] }[];
-}
-
-const goldenPrices = `
+t.test('the sums of the golden cluster, to the cent', async (t) => {
+  const list = parsePrices(
+    `
 [[node]]
 instance-type = "m7i.large"
 on-demand = 0.12
@@ -259,26 +187,58 @@ on-demand = 0.9
 architecture = "amd64"
 vcpu = 2
 memory = "16Gi"
-`;
-
-t.test('the sums of the golden cluster, to the cent', async (t) => {
-  const { page, text, table, csv, json } = await golden(t, goldenPrices);
-  t.match(table, /\nshop +Pod\/mail +1 +- +amd64 +1 +2Gi +-\$29\.20 to -\$3\.65 +yes +-\n/);
+`,
+    'prices.toml',
+  );
+  // A price of 9 belongs to a source without precedence.
+  const nodes: [string, string, string, string, string, object, annotation: string, label: string][] = [
+    ['a1', 'amd64', 'm7i.large', '2', '8Gi', {}, '9', ''],
+    ['a2', 'amd64', 'c7i.xlarge', '4', '8Gi', { 'karpenter.sh/capacity-type': 'spot' }, '0.08', ''],
+    ['a3', 'amd64', 'old', '4', '16Gi', {}, '0.20', '9'],
+    ['a4', 'amd64', 'free', '4', '16Gi', {}, '', ''],
+    ['a5', 'amd64', 'cheap', '4', '8Gi', {}, '', '0.08'],
+    ['a6', 'amd64', 'm7i.large', '2', '8Gi', { 'topology.kubernetes.io/region': 'eu-2' }, '', ''],
+    ['g1', 'arm64', 'm7g.large', '2', '8Gi', {}, '', ''],
+  ];
+  const price = (value: string) => (value === '' ? {} : { 'arch.example/price-per-hour': value });
+  const offers = nodes.map(([name, architecture, type, cpu, memory, more, annotation, label]) => {
+    const place = { 'node.kubernetes.io/instance-type': type, 'topology.kubernetes.io/region': 'eu-1' };
+    const metadata = { labels: { ...place, ...price(label), ...more }, annotations: price(annotation) };
+    const status = { nodeInfo: { architecture }, capacity: { cpu, memory } };
+    return [name, { offer: offerOfNode({ metadata, status }, list) }] as const;
+  });
+  const money = moneyOf(new Map(offers), list, 'arm64');
+  const pods: [name: string, node: string | undefined, cpu: number, gib: number, more?: object][] = [
+    ['web', 'a1', 1, 2],
+    ['api', 'a2', 2, 2],
+    ['cache', 'a3', 1, 4],
+    ['mail', 'a5', 1, 2],
+    ['far', 'a6', 1, 1],
+    ['agent', 'a1', 0.5, 1, { kind: 'DaemonSet' }],
+    ['db', 'a1', 1, 1, { blockers: [{ cause: 'selector' }] }],
+    ['free', 'a4', 1, 1],
+    ['there', 'g1', 1, 1, { on: 'arm64' }],
+    ['waiting', undefined, 1, 1, { blockers: [{ cause: 'image', image: 'old:1' }], image: 'old:1' }],
+  ];
+  const judged = pods.map(([name, node, cpu, size, more]) =>
+    judgedPod({ name, kind: 'Pod', ...(node && { node, on: 'amd64' }), cpu, memory: size * gib, ...more }),
+  );
+  const report = reportWith(judged, { money });
+  t.match(
+    asTable(report, 'workload'),
+    /\nshop +Pod\/mail +1 +- +amd64 +1 +2Gi +-\$29\.20 to -\$3\.65 +yes +-\n/,
+  );
+  const csv = asCsv(report, 'workload');
   t.match(csv, /,memory,saving low USD,saving high USD,arm64,why\r\n/);
   t.match(csv, /\nshop,Pod,mail,1,,amd64,1,2147483648,-29\.2,-3\.65,yes,\r\n/);
-  const { totals } = json;
-  const total = (pods: number, cpu: number, memory: number) => ({ pods, cpu, memory: memory * gib });
-  like(t, totals, {
-    yes: { ...total(9, 8.5, 14), workloads: 8, there: 1 },
-    pinned: total(1, 1, 1),
-    no: total(1, 1, 1),
-    unknown: total(0, 0, 0),
-    all: { ...total(11, 10.5, 16), workloads: 10, there: 1 },
-  });
+  const page = pageOf(judged, { money });
+  const text = page
+    .replaceAll(/<style>.*<\/style>|<script.*<\/script>|<[^>]*>/gs, ' ')
+    .replaceAll(/\s+/g, ' ');
   for (const part of [
-    'As they are 6 $98.55 to $167.90 $88.51 to $193.45 -$25.55 to $10.04',
-    'With the changes to make first 7 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
-    'Without any blocker 7 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
+    'As they are 5 $98.55 to $167.90 $88.51 to $193.45 -$25.55 to $10.04',
+    'With the changes to make first 6 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
+    'Without any blocker 6 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
     'After the changes, images without the architecture and unknown ones have it.',
     'Not counted: 1 pod of DaemonSets, which run on every node.',
     'Not counted: 1 pod already on the architecture.',
@@ -295,8 +255,8 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
     t.ok(text.includes(part), part);
   t.notMatch(text, /r8i/, 'no node has it, and no pod would run on it');
   t.match(page, /"Pod\/mail",1,"","amd64",1,2147483648,\[-29\.2,-3\.65\],\["ready"\]/);
-  const saved = Object.fromEntries(json.workloads.map(({ name, saved }) => [name, saved]));
-  t.strictSame(saved, {
+  const { savings, workloads } = JSON.parse(asJson(report)) as Json;
+  t.strictSame(Object.fromEntries(workloads.map(({ name, saved }) => [name, saved])), {
     // By vCPU 43.80 - 43.80 to 43.80 - 36.50, by GiB 21.90 - 21.90 to 21.90 - 18.25.
     web: [0, 7.3],
     // By vCPU 29.20 - 18.25, by GiB 14.60 - 4.5625.
@@ -312,7 +272,7 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
     there: undefined,
     waiting: undefined,
   });
-  like(t, json.savings, {
+  like(t, savings, {
     currency: 'USD',
     hoursPerMonth: 730,
     ready: { saved: [-25.55, 10.04] },
@@ -320,12 +280,37 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
   });
 });
 
-t.test('without prices, no sums appear', async (t) => {
-  const { page, text, table, json } = await golden(t, undefined);
-  t.notOk('savings' in json);
-  t.notMatch(text, /\$|[Ss]aving|price/);
-  t.notMatch(table, 'SAVING');
-  t.notMatch(page.replace(/<script>.*<\/script>/s, ''), /currency|Saving/);
+interface Json {
+  readonly savings?: { readonly ready: object; readonly all: object };
+  readonly workloads: readonly { readonly name: string; readonly saved?: readonly number[] }[];
+}
+
+t.test('prices of a file and of nodes lead to savings; without them, there is no money', async (t) => {
+  const open = await shop(t);
+  const { store, report } = await startCluster(t);
+  putPod(store, 'shop/web', [`${open.host}/both:1`]);
+  const without = await report('--html', '-');
+  t.notMatch(
+    without.out.replace(/<script>.*<\/script>|<style>.*<\/style>/gs, ''),
+    /\$|[Ss]aving|price|currency/,
+  );
+  t.notMatch((await report()).out, 'SAVING');
+  const priced = (name: string, architecture: string, own: string, type: string) =>
+    store.put(`/api/v1/nodes/${name}`, {
+      metadata: {
+        labels: { 'node.kubernetes.io/instance-type': type },
+        annotations: { 'arch.example/price-per-hour': own },
+      },
+      status: { nodeInfo: { architecture }, capacity: { cpu: '4', memory: '8Gi' } },
+    });
+  priced('a1', 'amd64', '0.8', '');
+  priced('g1', 'arm64', '0.8', 'm7g');
+  const { prices } = files(t, {
+    prices: 'hours-per-month = 100\n[[node]]\ninstance-type = "m7g"\non-demand = 0.4\n',
+  });
+  const { out } = await report('-o', 'json', '--prices', prices);
+  // Half a vCPU of 4, or 1 GiB of 8, at half the price.
+  like(t, (JSON.parse(out) as Json).savings, { ready: { now: [10, 10], moved: [5, 5], saved: [5, 5] } });
 });
 
 t.test('invalid prices are an error before any request', async (t) => {
