@@ -63,12 +63,11 @@ async function run(invocation: Call): Promise<number> {
 }
 
 async function allowEntries({ flags, io }: Call): Promise<ReturnType<typeof parseAllowList>> {
-  const entries: ReturnType<typeof parseAllowList>[number][] = [];
-  for (const path of flags.allowList) {
+  const lists = await Array.fromAsync(flags.allowList, async (path) => {
     const { text, file } = await readText(path, io.stdin);
-    entries.push(...parseAllowList(text, file));
-  }
-  return entries;
+    return parseAllowList(text, file);
+  });
+  return lists.flat();
 }
 
 function noteOfAllowList({ allowList, architectures }: Checked, note: (message: string) => void): void {

@@ -108,9 +108,7 @@ async function readObjects({ flags, io }: Call, areNamed: boolean): Promise<read
     throw new UsageError(
       'name a file (-f FILE, or -f - for standard input) or an object of the cluster (pod/web-0)',
     );
-  const found: FoundObject[] = [];
-  for (const file of files) found.push(...parseObjects(await readText(file, io.stdin)));
-  return found;
+  return (await Array.fromAsync(files, async (file) => parseObjects(await readText(file, io.stdin)))).flat();
 }
 
 function warnOfSkipped({ skipped, unclear }: Input, { say }: Pick<Call, 'say'>): void {

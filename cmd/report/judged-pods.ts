@@ -5,28 +5,22 @@ import { clusterObjects, type ClusterObjects } from '../../src/cluster/cluster.t
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createReferenceCache, validReference } from '../../src/images/references/reference.ts';
 import { parseDrifted } from '../../src/images/sources/drifted-tags.ts';
-import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ownNames } from '../../src/names/own-names.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { sortObjects } from '../explain/input.ts';
-import { createPodContext, openPodFacts, type lookupFlags, type PodFacts } from '../lookups/pod-facts.ts';
-import { createProgress, type Progress } from '../program/terminal.ts';
+import { createPodContext, openPodFacts, type lookupFlags } from '../lookups/pod-facts.ts';
+import { createProgress } from '../program/terminal.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod, judgeImages, type DriftOf } from './verdict.ts';
 import { listNodes, listPods } from './pods.ts';
 import type { PriceList } from './prices/prices.ts';
-import type { JudgedPod } from './rows.ts';
 import { workloadsOf } from './workloads.ts';
 
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */
 const concurrentSets = 16;
-/** The size of a page of a list. */
-const shownPods = 500;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
-
-type Call = Invocation<typeof lookupFlags>;
 
 interface Wanted {
   readonly architecture: string;
@@ -35,9 +29,13 @@ interface Wanted {
   readonly prices: PriceList;
 }
 
-/** @returns `isComplete`: false if images could not be looked up @throws KubeError */
+/**
+ * The images of pods that are made alike are looked up once.
+ * @returns `isComplete`: false if images could not be looked up
+ * @throws KubeError
+ */
 export async function judgedPods(
-  invocation: Call,
+  invocation: Invocation<typeof lookupFlags>,
   cluster: Cluster,
   { architecture, namespaces, prices }: Wanted,
   opened: AsyncDisposableStack,
@@ -51,7 +49,16 @@ export async function judgedPods(
     say(message);
   };
   setMaxListeners(0, stop);
-  const read = await readPods(invocation, client, { namespaces, prices }, progress);
+  progress.show('reading pods');
+  const [pods, nodes] = await Promise.all([
+    listPods(client, namespaces, stop),
+    listNodes(client, stop, prices),
+  ]);
+  progress.show('reading workloads');
+  const workloadOf = await workloadsOf(pods, namespaces, { client, signal: stop });
+  progress.end();
+  if (nodes === undefined)
+    say('no permission to read nodes; the report does not show where pods run', 'warning');
   const podContext = createPodContext({
     input: sortObjects([], 'default'),
     cluster: clusterObjects({ client, log: cluster.context.log }),
@@ -60,41 +67,6 @@ export async function judgedPods(
   });
   const source = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
   const driftOf = await readDrift(cluster.context.configuration, podContext, stop);
-  const pods = await judgeAll(read, source, driftOf, architecture, progress);
-  const { lookups, pullSecrets } = source;
-  return { pods, nodes: read.nodes, lookups, isComplete, pullSecrets };
-}
-
-/** @throws KubeError */
-async function readPods(
-  { say, stop }: Call,
-  client: KubeClient,
-  { namespaces, prices }: Omit<Wanted, 'architecture'>,
-  progress: Progress,
-) {
-  progress.show('reading pods');
-  const [pods, nodes] = await Promise.all([
-    listPods(client, namespaces, stop, (count) => {
-      if (count % shownPods === 0) progress.show(`reading pods: ${count}`);
-    }),
-    listNodes(client, stop, prices),
-  ]);
-  progress.show('reading workloads');
-  const workloadOf = await workloadsOf(pods, namespaces, { client, signal: stop });
-  progress.end();
-  if (nodes === undefined)
-    say('no permission to read nodes; the report does not show where pods run', 'warning');
-  return { pods, nodes, workloadOf };
-}
-
-/** The images of pods that are made alike are looked up once. */
-async function judgeAll(
-  { pods, nodes, workloadOf }: Awaited<ReturnType<typeof readPods>>,
-  source: PodFacts,
-  driftOf: DriftOf,
-  architecture: string,
-  progress: Progress,
-): Promise<readonly JudgedPod[]> {
   const sets = [...Map.groupBy(pods, ({ made }) => made)];
   let done = 0;
   const judged = await concurrently(sets, concurrentSets, async ([made, all]) => {
@@ -109,7 +81,8 @@ async function judgeAll(
     });
   });
   progress.end();
-  return judged.flat();
+  const { lookups, pullSecrets } = source;
+  return { pods: judged.flat(), nodes, lookups, isComplete, pullSecrets };
 }
 
 /** The controller's notes; none without the permission. @param configuration no `namespace`: all */

@@ -4,15 +4,14 @@ import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import { architectureOf } from '../../src/nodes/classify.ts';
 import type { PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import { isCode } from '../../src/kube/api/errors.ts';
+import { ignoring } from '../../src/kube/api/errors.ts';
 import type { Container, Node, OwnerReference, Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { imagesOf } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/terms.ts';
 import { keys } from '../../src/names/keys.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { offerOfNode, type Offer } from './prices/prices.ts';
-import type { PriceList } from './prices/prices.ts';
+import { offerOfNode, type Offer, type PriceList } from './prices/prices.ts';
 import { parseQuantity } from '../../src/names/quantity.ts';
 
 export interface ReportedPod {
@@ -42,16 +41,13 @@ export async function listPods(
   client: KubeClient,
   namespaces: readonly string[],
   signal: AbortSignal,
-  onPod: (count: number) => void = () => undefined,
 ): Promise<readonly ReportedPod[]> {
   const collections = namespaces.length === 0 ? [paths.pods()] : namespaces.map((name) => paths.pods(name));
   const found: ReportedPod[] = [];
   const alike = new Map<string, MadePod>();
   for (const path of collections) {
-    for await (const pod of objectsOf<Pod>(client, path, { signal, query: { fieldSelector: notEnded } })) {
+    for await (const pod of objectsOf<Pod>(client, path, { signal, query: { fieldSelector: notEnded } }))
       if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod, alike));
-      onPod(found.length);
-    }
   }
   return found;
 }
@@ -67,17 +63,12 @@ export async function listNodes(
   signal: AbortSignal,
   prices: PriceList,
 ): Promise<ReadonlyMap<string, ReportedNode> | undefined> {
-  const found = new Map<string, ReportedNode>();
-  try {
-    for await (const node of objectsOf<Node>(client, paths.nodes(), { signal })) {
-      const reported = { architecture: architectureOf(node), offer: offerOfNode(node, prices) };
-      found.set(node.metadata?.name ?? '', reported);
-    }
-  } catch (error) {
-    if (isCode(error, 'forbidden')) return undefined;
-    throw error;
-  }
-  return found;
+  const nodes = Array.fromAsync(objectsOf<Node>(client, paths.nodes(), { signal }), (node) => {
+    const reported = { architecture: architectureOf(node), offer: offerOfNode(node, prices) };
+    return [node.metadata?.name ?? '', reported] as const;
+  });
+  const found = await ignoring('forbidden', nodes);
+  return found && new Map(found);
 }
 
 /** A large cluster has tens of thousands of pods, of a few hundred kinds. */

@@ -11,28 +11,12 @@ import { architectureOf } from '../../../src/nodes/classify.ts';
 import { UsageError } from '../../program/exit.ts';
 import { architecture, readTomlFile } from '../../program/toml-file.ts';
 
-type CapacityType = 'on-demand' | 'spot';
-
-interface PriceEntry {
-  readonly instanceType: string;
-  /** `undefined`: every region. */
-  readonly region: string | undefined;
-  /** Per hour. */
-  readonly prices: Readonly<Partial<Record<CapacityType, number>>>;
-  readonly size: NodeSize | undefined;
-}
-
-interface NodeSize {
-  readonly architecture: string;
-  readonly vcpu: number;
-  /** Bytes. */
-  readonly memory: number;
-}
+const capacityTypes = ['on-demand', 'spot'] as const;
 
 export interface PriceList {
   readonly currency: string;
   readonly hoursPerMonth: number;
-  readonly entries: readonly PriceEntry[];
+  readonly entries: readonly v.InferOutput<typeof node>[];
 }
 
 /** The list if no file is given. A month has 365 × 24 / 12 hours. */
@@ -53,7 +37,9 @@ const price = number('must be a price per hour, such as 0.12');
 const node = v.pipe(
   v.strictObject({
     'instance-type': name,
+    /** Default: every region. */
     region: v.exactOptional(name),
+    /** Per hour, as `spot`. */
     'on-demand': v.exactOptional(price),
     spot: v.exactOptional(price),
     architecture: v.exactOptional(architecture),
@@ -73,12 +59,6 @@ const node = v.pipe(
     ({ architecture, vcpu, memory }) =>
       new Set([architecture, vcpu, memory].map((each) => each === undefined)).size === 1,
     'needs architecture, vcpu and memory together',
-  ),
-  v.transform(
-    ({ 'instance-type': instanceType, region, architecture, vcpu, memory, ...prices }): PriceEntry => {
-      const hasSize = architecture !== undefined && vcpu !== undefined && memory !== undefined;
-      return { instanceType, region, prices, size: hasSize ? { architecture, vcpu, memory } : undefined };
-    },
   ),
 );
 
@@ -112,24 +92,24 @@ export async function readPrices(path: string | undefined): Promise<PriceList> {
 /** @throws UsageError with file and line */
 export function parsePrices(text: string, file: string): PriceList {
   const { currency, 'hours-per-month': hoursPerMonth, node } = readTomlFile(text, file, form).value;
-  return { currency, hoursPerMonth, entries: withoutRepetition(node, file) };
-}
-
-function withoutRepetition(entries: readonly PriceEntry[], file: string): readonly PriceEntry[] {
   const seen = new Set<string>();
-  for (const { instanceType, region } of entries) {
+  for (const { 'instance-type': instanceType, region } of node) {
     const key = JSON.stringify([instanceType, region]);
     const where = region === undefined ? '' : ` in ${region}`;
     if (seen.has(key)) throw new UsageError(`${file}: ${instanceType}${where} has two prices`);
     seen.add(key);
   }
-  return entries;
+  return { currency, hoursPerMonth, entries: node };
 }
 
-export interface NodeKind extends NodeSize {
+export interface NodeKind {
+  readonly architecture: string;
+  readonly vcpu: number;
+  /** Bytes. */
+  readonly memory: number;
   readonly instanceType: string;
   readonly region: string;
-  readonly capacityType: CapacityType;
+  readonly capacityType: (typeof capacityTypes)[number];
 }
 
 /** A kind of node with its price for an hour. */
@@ -174,15 +154,15 @@ function isSpot(labels: Readonly<Record<string, string>>): boolean {
 export function offerOfNode(node: Node, list: PriceList): Offer | undefined {
   const kind = kindOfNode(node);
   if (kind === undefined) return undefined;
-  const ofType = list.entries.filter(({ instanceType }) => instanceType === kind.instanceType);
-  const inFile = entryIn(kind.region, ofType)?.prices[kind.capacityType];
+  const ofType = list.entries.filter((entry) => entry['instance-type'] === kind.instanceType);
+  const inFile = entryIn(kind.region, ofType)?.[kind.capacityType];
   if (inFile !== undefined) return { ...kind, price: inFile, source: 'file' };
   const own = ownPrice(node);
   return own === undefined ? undefined : { ...kind, price: own, source: 'node' };
 }
 
 /** The entry of the region comes before the one of every region. */
-function entryIn(region: string, ofType: readonly PriceEntry[]): PriceEntry | undefined {
+function entryIn(region: string, ofType: PriceList['entries']) {
   return (
     ofType.find((entry) => entry.region === region) ?? ofType.find((entry) => entry.region === undefined)
   );
@@ -196,16 +176,17 @@ function ownPrice({ metadata }: Node): number | undefined {
 
 /** Types of the file with their sizes, as they could be bought: once for each region that the cluster has. */
 export function offersOfFile({ entries }: PriceList, regions: ReadonlySet<string>): readonly Offer[] {
-  return [...Map.groupBy(entries, ({ instanceType }) => instanceType)].flatMap(([instanceType, ofType]) => {
+  return [...Map.groupBy(entries, (entry) => entry['instance-type'])].flatMap(([instanceType, ofType]) => {
     const places = new Set(ofType.flatMap(({ region }) => region ?? [...regions]));
-    const ofAny = ofType.find(({ size }) => size !== undefined)?.size;
+    const sized = ofType.find(({ vcpu }) => vcpu !== undefined);
     return [...places].flatMap((region) => {
-      const { prices = {}, size = ofAny } = entryIn(region, ofType) ?? {};
-      return (['on-demand', 'spot'] as const).flatMap((capacityType) => {
-        const price = prices[capacityType];
-        return price === undefined || size === undefined
-          ? []
-          : [{ ...size, instanceType, region, capacityType, price, source: 'file' } as const];
+      const entry = entryIn(region, ofType);
+      const { architecture, vcpu, memory } = entry?.vcpu === undefined ? (sized ?? {}) : entry;
+      if (architecture === undefined || vcpu === undefined || memory === undefined) return [];
+      const kind = { instanceType, region, architecture, vcpu, memory, source: 'file' } as const;
+      return capacityTypes.flatMap((capacityType) => {
+        const price = entry?.[capacityType];
+        return price === undefined ? [] : { ...kind, capacityType, price };
       });
     });
   });

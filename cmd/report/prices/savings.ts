@@ -7,8 +7,7 @@
 import { byName } from '../../../src/names/values.ts';
 import type { ReportedNode } from '../pods.ts';
 import type { JudgedPod } from '../rows.ts';
-import { offersOfFile, type NodeKind, type Offer } from './prices.ts';
-import type { PriceList } from './prices.ts';
+import { offersOfFile, type NodeKind, type Offer, type PriceList } from './prices.ts';
 
 export type Range = readonly [low: number, high: number];
 

@@ -32,12 +32,15 @@ t.test('a file of prices is parsed, or refused', async (t) => {
     hoursPerMonth: 730,
     entries: [
       {
-        instanceType: 'm7g.large',
+        'instance-type': 'm7g.large',
         region: 'eu-1',
-        prices: { 'on-demand': 0.1, spot: 0.04 },
-        size: { architecture: 'arm64', vcpu: 2, memory: 8 * gib },
+        'on-demand': 0.1,
+        spot: 0.04,
+        architecture: 'arm64',
+        vcpu: 2,
+        memory: 8 * gib,
       },
-      { instanceType: 'm7i.large', region: undefined, prices: { 'on-demand': 1 }, size: undefined },
+      { 'instance-type': 'm7i.large', 'on-demand': 1 },
     ],
   });
   const node = (...lines: readonly string[]): string =>
