@@ -8,7 +8,7 @@ import { textFingerprint } from '../../src/credentials/identity.ts';
 import { liveContent, type WatchOptions } from '../../src/files/live.ts';
 import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
-import { nodeProgram } from '../kubelet/run/environment.ts';
+import { nodeProgram, servicesOf } from '../kubelet/run/environment.ts';
 import type { RuntimeName } from '../../src/nodes/node-report.ts';
 
 export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
@@ -19,17 +19,7 @@ export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
   readonly own: Environment;
 }
 
-/** Services that run or contain containerd, those of distributions first. */
-export const containerdServices = [
-  'k3s.service',
-  'k3s-agent.service',
-  'rke2-server.service',
-  'rke2-agent.service',
-  'snap.microk8s.daemon-containerd.service',
-  'k0scontroller.service',
-  'k0sworker.service',
-  'containerd.service',
-];
+export const containerdServices = servicesOf('containerd', 'containerd');
 const programs: Readonly<Record<RuntimeName, string>> = { containerd: 'containerd', 'cri-o': 'crio' };
 
 /** A runtime has other variables only after a restart, so there is no hurry. */

@@ -11,6 +11,12 @@ import {
   serviceAccountOf,
 } from '../../src/credentials/credential.ts';
 import { createKeyring } from '../../src/credentials/keyring/keyring.ts';
+import {
+  helperOf,
+  parseHelperAnswer,
+  parseHelperConfig,
+} from '../../src/credentials/docker/credential-helpers.ts';
+import { readProblems } from '../../src/credentials/problems.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { execFileSync } from 'node:child_process';
 import { contentOf, textFingerprint, credentialId } from '../../src/credentials/identity.ts';
@@ -202,4 +208,28 @@ t.test('the account of a pod is the named one, else default', async (t) => {
     t.strictSame(serviceAccountOf('team', none), { namespace: 'team', name: 'default' });
   }
   t.equal(serviceAccountOf('team', 'no such/account'), undefined);
+});
+
+t.test('implausible problems that an agent reports are dropped', async (t) => {
+  const problem = { source: 'cri-o', origin: '/a', message: 'broken' };
+  const wrong = [1, null, { ...problem, source: 'x' }, { ...problem, origin: 1 }, { ...problem, message: 1 }];
+  t.strictSame(readProblems([...wrong, problem]), [problem]);
+  t.strictSame(readProblems(problem), []);
+});
+
+t.test('docker credential helpers are chosen by registry', async (t) => {
+  const config = {
+    credsStore: 'store',
+    credHelpers: { 'a.test': 'own', 'b.test': '../sh', 'c.test': '', 'index.docker.io': 'hub' },
+    auths: { 'd.test': { identitytoken: 'token' }, 'e.test': { identitytoken: '' }, 'f.test': null },
+  };
+  const parsed = parseHelperConfig(Buffer.from(JSON.stringify(config)));
+  t.strictSame([...parsed.tokens.keys()], ['d.test']);
+  t.strictSame(parsed.problems, ['a value of credHelpers is not the name of a credential helper']);
+  const server = 'https://index.docker.io/v1/';
+  t.strictSame(helperOf(parsed, 'a.test/x'), { name: 'own', server: 'a.test' });
+  t.strictSame(helperOf(parsed, 'b.test/x'), { name: 'store', server: 'b.test' });
+  t.strictSame(helperOf(parsed, 'docker.io/library/x'), { name: 'hub', server });
+  for (const answer of ['', '[]', '{"Username":1,"Secret":"s"}', '{"Username":"u","Secret":""}'])
+    t.throws(() => parseHelperAnswer(Buffer.from(answer)), { name: 'HelperConfigError' }, answer);
 });

@@ -21,11 +21,10 @@ export async function glob(pattern: string, files: NodeFiles): Promise<readonly 
     for (const dir of found) {
       const names = matcher ? await orBroken(dir, () => files.names(dir, maxEntries)) : [part];
       if (names instanceof ConfigFileError) continue;
-      for (const path of names
-        .filter((name) => !matcher || matcher.test(name))
-        .map((name) => join(dir, name))) {
-        const stats = matcher ? true : await orBroken(path, () => files.stat(path));
-        if (stats && !(stats instanceof ConfigFileError)) next.push(path);
+      for (const name of names) {
+        const path = join(dir, name);
+        const isThere = matcher?.test(name) ?? (await orBroken(path, () => files.stat(path)));
+        if (isThere && !(isThere instanceof ConfigFileError)) next.push(path);
       }
       if (next.length > maxMatches)
         throw invalid(`a pattern of imports matches more than ${maxMatches} files`);

@@ -25,17 +25,14 @@ export const baseEnvironment: Environment = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
 };
 
-/** The services that run a kubelet, those of distributions first. */
-const kubeletServices = [
-  'k3s.service',
-  'k3s-agent.service',
-  'rke2-server.service',
-  'rke2-agent.service',
-  'snap.microk8s.daemon-kubelite.service',
-  'k0scontroller.service',
-  'k0sworker.service',
-  'kubelet.service',
-];
+/** The services that run or contain a program, those of distributions first. @param part of MicroK8s */
+export function servicesOf(program: string, part: string): readonly string[] {
+  const k3s = ['k3s', 'k3s-agent', 'rke2-server', 'rke2-agent'];
+  const names = [...k3s, `snap.microk8s.daemon-${part}`, 'k0scontroller', 'k0sworker', program];
+  return names.map((name) => `${name}.service`);
+}
+
+const kubeletServices = servicesOf('kubelet', 'kubelite');
 
 /** The kubelet as it runs, or as its service would start it. */
 export function kubeletProgram(hostRoot: string): Promise<NodeProgram> {
