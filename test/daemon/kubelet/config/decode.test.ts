@@ -183,7 +183,6 @@ t.test('strict decoding reports the kubelet’s errors', async (t) => {
     [head('v2'), `no kind "CredentialProviderConfig" is registered for version "${group}/v2"`],
     [`${head()}Providers: []`, 'strict decoding error: unknown field "Providers"'],
     [`${json},"kind":"CredentialProviderConfig"}`, 'strict decoding error: duplicate field "kind"'],
-    ['{kind: CredentialProviderConfig}', 'is not valid JSON'],
     [`${head()}providers: {}`, '"providers" must be a list'],
   ];
   for (const [document, message] of documents) t.throws(() => decodeConfig(document), { message }, document);
@@ -192,7 +191,6 @@ t.test('strict decoding reports the kubelet’s errors', async (t) => {
     ['name: a, Name: b', 'Name'],
     ['env: [{key: b}], x: y', 'env[0].key'],
     ['tokenAttributes: {}', 'tokenAttributes', 'v1beta1'],
-    ['tokenAttributes: {audience: a}', 'tokenAttributes.audience'],
   ];
   for (const [provider, field, version] of unknown) {
     const message = `strict decoding error: unknown field ${at(field)}`;
@@ -203,7 +201,6 @@ t.test('strict decoding reports the kubelet’s errors', async (t) => {
     ['name: a, name: b', 'yaml: line 3: duplicate key'],
     ['defaultCacheDuration: 10', `${at('defaultCacheDuration')} must be a string`],
     ['defaultCacheDuration: 10d', `${at('defaultCacheDuration')} is not a duration such as 1h30m or 10s`],
-    ['args: [10]', `${at('args[0]')} must be a string`],
     ['env: [[]]', `${at('env[0]')} must be an object`],
     ['env: [{name: NO}]', `${at('env[0].name')} must be a string`],
     [

@@ -132,14 +132,9 @@ t.test('invalid responses are refused with the kubelet’s message, without quot
   const mismatch = `apiVersion from credential plugin response did not match expected apiVersion:${execV1}, actual apiVersion:`;
   const cases: [string, string | RegExp][] = [
     ['hunter22', new RegExp(`^${gvk}: couldn't get version/kind; json parse error: is not valid JSON$`)],
-    ['', /^error reading GVK from response/],
-    ['kind: CredentialProviderResponse', /^error reading GVK/],
-    ['[]', /^error reading GVK/],
     [`{"kind":1,"apiVersion":"${execV1}"}`, /^error reading GVK/],
     [`\ufeff${response('')}`, /^error reading GVK/],
-    [`${response('')}${response('')}`, /^error reading GVK/],
     ['null', mismatch],
-    ['{}', mismatch],
     [`{"apiVersion":"${execV1}beta1"}`, `${mismatch}${execV1}beta1`],
     ['{"apiVersion":"\\u001b[2J\\n"}', `${mismatch}?[2J?`],
     [`{"kind":"CredentialProviderRequest","apiVersion":"${execV1}"}`, fixed],
@@ -147,15 +142,10 @@ t.test('invalid responses are refused with the kubelet’s message, without quot
     [`{"Kind":"CredentialProviderResponse","APIVersion":"${execV1}"}`, fixed],
     [response(',"auth":{"a":{"Username":"hunter22"}}'), fixed],
     [response(',"auth":{"a":{"username":"u","username":"u"}}'), fixed],
-    [response(',"auth":{"a":{},"a":{}}'), fixed],
     [response(',"auth":{"a":{"username":1}}'), fixed],
-    [response(',"auth":[]'), fixed],
-    [response(',"Auth":{}'), fixed],
     [response(',"extra":"hunter22"'), fixed],
-    [response(',"cacheDuration":60'), fixed],
     [response(',"cacheDuration":"1d"'), fixed],
     [response(',"cacheKeyType":1'), fixed],
-    [response(`,"kind":"CredentialProviderResponse"`), fixed],
   ];
   for (const [stdout, message] of cases) {
     const wanted = { code: 'bad-response', message };
