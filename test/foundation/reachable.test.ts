@@ -1,6 +1,61 @@
+/** Files and exports of the program that only tests reach. */
+import { globSync, readFileSync } from 'node:fs';
+import { importsOf, root, type Source, sources } from './sources.ts';
 import t from 'tap';
-import { exportsForTests, exportsOf, unreachedFiles } from './reachable.ts';
-import { sources, type Source } from './sources.ts';
+
+/** Files that the program's entry does not import, directly or indirectly. */
+function unreachedFiles(sources: readonly Source[], entries: readonly string[]): string[] {
+  const imports = new Map(sources.map((source) => [source.path, source.imports]));
+  const reached = new Set<string>();
+  const open = [...entries];
+  for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    if (reached.has(path)) continue;
+    reached.add(path);
+    open.push(...(imports.get(path) ?? []).map(({ target }) => target));
+  }
+  return sources.map(({ path }) => path).filter((path) => !reached.has(path));
+}
+
+const exported =
+  /^export (?:async )?(?:abstract )?(?:function\*?|const|let|class|interface|type) ([A-Za-z_$][\w$]*)/gm;
+
+/** The names that a source text exports by declarations. */
+function exportsOf(text: string): string[] {
+  return [...text.matchAll(exported)].map(([, name = '']) => name);
+}
+
+/** Whether a text contains the name as a word more than `most` times. */
+function mentions(text: string, name: string, most: number): boolean {
+  return (
+    [...text.matchAll(new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`, 'g'))].length > most
+  );
+}
+
+/**
+ * Exports that only tests use: neither their own file, nor another file of the program, nor scripts and
+ * benchmarks.
+ */
+function exportsForTests(): string[] {
+  const read = (patterns: string[], exclude: string[] = []): { path: string; text: string }[] =>
+    globSync(patterns, { cwd: root, exclude }).map((path) => ({
+      path,
+      text: readFileSync(`${root}${path}`, 'utf8'),
+    }));
+  const program = read(['{cmd,src,daemon}/**/*.ts']);
+  const users = [
+    ...program,
+    ...read(['{scripts,bench,examples}/**/*.ts'], ['scripts/vectors/**', 'scripts/fuzz/**']),
+  ].map(({ path, text }) => ({
+    text,
+    imports: new Set(importsOf(path, text).map(({ target }) => target)),
+  }));
+  return program.flatMap(({ path, text }) =>
+    exportsOf(text)
+      .filter((name) => !mentions(text, name, 1))
+      .filter((name) => !users.some(({ imports, text }) => imports.has(path) && mentions(text, name, 0)))
+      .map((name) => `${path}: ${name}`),
+  );
+}
 
 const all = sources();
 

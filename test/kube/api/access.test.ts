@@ -103,12 +103,7 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and unknown name
 void t.test('two files of KUBECONFIG with one name are an error that says so', async (t) => {
   const file = 'clusters: [{ name: kubernetes, cluster: { server: "https://127.0.0.1:1" } }]';
   const dir = t.testdir({ a: file, b: file });
-  const before = process.env['KUBECONFIG'];
-  process.env['KUBECONFIG'] = [join(dir, 'a'), join(dir, 'b')].join(delimiter);
-  t.teardown(() => {
-    if (before === undefined) delete process.env['KUBECONFIG'];
-    else process.env['KUBECONFIG'] = before;
-  });
+  t.intercept(process, 'env', { value: { KUBECONFIG: [join(dir, 'a'), join(dir, 'b')].join(delimiter) } });
   const message = /^kubeconfig \S+b has a name of an earlier file: Duplicate cluster: kubernetes$/;
   await t.rejects(kubeconfigAccess({}), { message });
 });
@@ -116,15 +111,7 @@ void t.test('two files of KUBECONFIG with one name are an error that says so', a
 void t.test('without a kubeconfig there is no access', async (t) => {
   const home = t.testdir();
   mkdirSync(join(home, '.kube'));
-  const before = { HOME: process.env['HOME'], KUBECONFIG: process.env['KUBECONFIG'] };
-  process.env['HOME'] = home;
-  delete process.env['KUBECONFIG'];
-  t.teardown(() => {
-    for (const [name, value] of Object.entries(before)) {
-      if (value === undefined) Reflect.deleteProperty(process.env, name);
-      else process.env[name] = value;
-    }
-  });
+  t.intercept(process, 'env', { value: { HOME: home } });
   t.equal(await kubeconfigAccess({}), undefined);
   await t.rejects(kubeconfigAccess({ context: 'prod' }), { message: /no context prod/ });
   writeFileSync(join(home, '.kube/config'), '{}');
