@@ -37,7 +37,7 @@ const unknownCodes = ['unknown', ...factsErrorCodes] as const;
 const specs = {
   admissions: counter(
     'archwright_admissions_total',
-    'Admission reviews. A template counts with the outcome that its pods would get.',
+    'Admission reviews. A template counts with the outcome that its pods would get; `fault`: admitted unchanged because of a failure.',
     { kind: admissionKinds, outcome: admissionOutcomes },
   ),
   admissionSeconds: histogram(
@@ -49,10 +49,6 @@ const specs = {
   skippedPods: counter('archwright_admission_skipped_total', 'Skipped pods and templates.', {
     reason: skipReasons,
   }),
-  admissionFaults: counter(
-    'archwright_admission_faults_total',
-    'Objects admitted unchanged because of a failure.',
-  ),
   badRequests: counter(
     'archwright_admission_bad_requests_total',
     'Refused requests: not a review of the API server, or too little memory.',
@@ -98,7 +94,6 @@ export function bindCounters(metrics: Metrics) {
     unknown: counts<string>(metrics, specs.unknownImages, 'code', unknownCodes),
     refused: counts(metrics, specs.badRequests, 'reason', badRequestReasons),
     seconds: metrics.histogram(specs.admissionSeconds),
-    faults: metrics.counter(specs.admissionFaults),
     warnings: metrics.counter(specs.admissionWarnings),
     waitsAnswered: metrics.counter(specs.inlineWaits, { outcome: 'answered' }),
     waitsExpired: metrics.counter(specs.inlineWaits, { outcome: 'expired' }),

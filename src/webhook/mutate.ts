@@ -140,7 +140,6 @@ export class Mutator {
   /** The object is let through, whatever went wrong. */
   #fault(request: AdmissionRequest, error: unknown): AdmissionResponse {
     const kind = kindOf(request);
-    this.#options.counters.faults.inc();
     this.#options.counters.admitted(kind, 'fault');
     const { uid, namespace } = request;
     this.#options.log.error(

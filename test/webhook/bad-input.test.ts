@@ -176,12 +176,11 @@ test('an invalid object is admitted unchanged, with its uid and a warning', asyn
       new RegExp(`object\\.(?:metadata|spec)\\S*${field}\\S* is not`),
     ]),
   ];
-  for (const [index, [what, object, warning]] of cases.entries()) {
+  for (const [what, object, warning] of cases) {
     const admitted = await admit({ object });
     like(t, admitted.raw, { uid, allowed: true }, what);
     t.strictSame(admitted.operations, [], what);
     like(t, admitted.warnings, [warning], what);
-    t.equal(await metric('archwright_admission_faults_total'), index + 1, what);
   }
   t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="fault"}'), cases.length);
   t.equal(lines.filter(({ level }) => level === 'error').length, cases.length);

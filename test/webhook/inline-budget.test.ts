@@ -76,7 +76,7 @@ test('an exception in the decision admits the pod unchanged, with its uid', asyn
     like(t, admitted.raw, { uid, allowed: true, warnings: [/let through/] }, what);
     t.notOk('patch' in admitted.raw, what);
     t.notMatch(JSON.stringify(admitted.raw), 'injected failure', what);
-    t.equal(await metric('archwright_admission_faults_total'), 1, what);
+    t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="fault"}'), 1, what);
   }
 });
 

@@ -89,7 +89,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'ArchwrightAdmissionFaults',
-    expr: 'sum(increase(archwright_admission_faults_total[15m])) > 0',
+    expr: 'sum(increase(archwright_admissions_total{outcome="fault"}[15m])) > 0',
     for: '0m',
     severity: 'warning',
     summary: 'Objects were admitted unchanged because the webhook failed on them.',

@@ -32,7 +32,7 @@ export const rows: Readonly<Record<string, readonly Panel[]>> = {
       title: 'Faults and warnings',
       unit: 'reqps',
       queries: {
-        faults: 'sum(rate(archwright_admission_faults_total[$__rate_interval]))',
+        faults: 'sum(rate(archwright_admissions_total{outcome="fault"}[$__rate_interval]))',
         warnings: 'sum(rate(archwright_admission_warnings_total[$__rate_interval]))',
       },
     },
