@@ -32,14 +32,13 @@ export function decide(input: PlacementInput): PlacementDecision {
   const nodes = excludedNodesOf(now, draft, required, classes.hostnames);
 
   const { template, recorded, seal } = now;
-  const widened = draft.widened ?? now.removed;
   const decision: PlacementDecision = {
     outcome: draft.outcome,
-    ...(template === undefined ? {} : { template }),
+    template,
     own: now.fields,
-    ...(widened && { widened }),
-    ...(recorded === undefined ? {} : { replaces: recorded }),
-    ...(seal === undefined ? {} : { seal }),
+    widened: draft.widened ?? now.removed,
+    replaces: recorded,
+    seal,
     os: now.os,
     images: now.images,
     required,
@@ -47,12 +46,12 @@ export function decide(input: PlacementInput): PlacementDecision {
     preferenceMode: preference.mode,
     nodeLabelsByArchitecture: labels.byArchitecture,
     nodeLabels: now.labels.matched,
-    ...(classes.amd64Level && { amd64Level: classes.amd64Level }),
+    amd64Level: classes.amd64Level,
     excludedNodes: nodes.hostnames,
     tolerations: tolerations.added,
     gate: draft.gate ?? false,
-    ...(draft.rollout && { rollout: draft.rollout }),
-    ...(draft.message === undefined ? {} : { message: draft.message }),
+    rollout: draft.rollout,
+    message: draft.message,
     warnings: boundedWarnings([
       ...placementMistakes(input),
       ...draft.warnings,

@@ -183,15 +183,15 @@ export interface RolledOut {
 
 export interface PlacementDecision {
   readonly outcome: Outcome;
-  readonly template?: 'DaemonSet' | 'workload';
+  readonly template?: 'DaemonSet' | 'workload' | undefined;
   /** Absent if nothing can be added: the pod is skipped, or it is the template of a workload. */
   readonly own?: OwnFields;
   /** Removed from the pod, and no longer in `own`. */
-  readonly widened?: Widened;
+  readonly widened?: Widened | undefined;
   /** The additions of an earlier call. */
-  readonly replaces?: Recorded;
+  readonly replaces?: Recorded | undefined;
   /** Seal of the new record. */
-  readonly seal?: RecordSeal;
+  readonly seal?: RecordSeal | undefined;
   readonly skip?: SkipReason;
   readonly os: string;
   readonly images: readonly ImageVerdict[];
@@ -204,15 +204,15 @@ export interface PlacementDecision {
   readonly nodeLabelsByArchitecture: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly nodeLabels: Readonly<Record<string, string>>;
   /** The label of the CPU levels that the images need on amd64. */
-  readonly amd64Level?: LabelExpression;
+  readonly amd64Level?: LabelExpression | undefined;
   /** Values of `kubernetes.io/hostname` of the excluded nodes, sorted. */
   readonly excludedNodes: readonly string[];
   readonly tolerations: readonly Toleration[];
   readonly gate: boolean;
   /** Present if a rollout decided between the architectures of the images. */
-  readonly rollout?: RolledOut;
+  readonly rollout?: RolledOut | undefined;
   /** For the admission response if the pod is refused: each image with its architectures. */
-  readonly message?: string;
+  readonly message?: string | undefined;
   /** For the person who applies the pod; each at most 256 bytes. */
   readonly warnings: readonly string[];
   readonly reasons: readonly Reason[];
