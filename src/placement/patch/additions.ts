@@ -108,10 +108,10 @@ interface TermAdditions extends Pick<Added, 'terms' | 'match'> {
 }
 
 /**
- * The required terms at admission; the same list as `present` if nothing changes. Terms are ORed, so a further term would loosen a person's
- * requirement. Instead the additions are ANDed into every term. If the node labels differ by architecture, a
- * term is copied once for each group that it permits. Empty terms stay empty: any expression would make them
- * match.
+ * The required terms at admission; the same list as `present` if nothing changes. Terms are ORed, so a further
+ * term would loosen a person's requirement. Instead the additions are ANDed into every term. If the node labels
+ * differ by architecture, a term is copied once for each group that it permits. Empty terms stay empty: any
+ * expression would make them match.
  */
 export function extendTerms(
   present: Terms | undefined,

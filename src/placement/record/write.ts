@@ -1,6 +1,6 @@
 /**
- * Writes the annotations `arch.example/summary`, for people, and `arch.example/decision`: the decision and its additions as compact, versioned JSON,
- * so that a later call replaces the additions. `read.ts` reads it.
+ * Writes the annotations `arch.example/summary`, for people, and `arch.example/decision`: the decision and its
+ * additions as compact, versioned JSON, so that a later call replaces the additions. `read.ts` reads it.
  *
  * The API server refuses an object with annotations of more than 256 KiB together (apimachinery
  * `ValidateAnnotationsSize`). If a pod has too little room, record and summary are omitted.

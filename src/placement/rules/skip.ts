@@ -1,7 +1,7 @@
 /**
  * Pods and templates to which nothing is added: skipped pods, each for a counted reason, and the templates of
- * workloads. Conditions on plain fields are also match conditions of the
- * webhook configuration, so that the API server does not call the webhook.
+ * workloads. Conditions on plain fields are also match conditions of the webhook configuration, so that the API
+ * server does not call the webhook.
  */
 import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/values.ts';
