@@ -11,8 +11,11 @@ import { like } from '../support/like.ts';
 
 const pod = podOf(['app:1']);
 const valid = review({ object: pod });
-const unfinished =
-  'POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{';
+const unfinished = (length: number): string =>
+  `POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n{`;
+/** A review with a list of this many values more. */
+const withValues = (count: number): string =>
+  valid.replace('"dryRun"', `"x":[0${',0'.repeat(count)}],"dryRun"`);
 
 test('a body that is not an AdmissionReview gets 400 and a one-line reason', async (t) => {
   const { post, metric } = await serve(t);
@@ -92,12 +95,25 @@ test('more than 7 MiB gets 413', async (t) => {
 
 test('more values than a pod can have get 413 before they are parsed', async (t) => {
   const { post, metric } = await serve(t);
-  const many = (count: number): string => valid.replace('"dryRun"', `"x":[0${',0'.repeat(count)}],"dryRun"`);
-  t.equal((await post(many(maxValues))).status, 413);
+  t.equal((await post(withValues(maxValues))).status, 413);
   t.equal(await metric('archwright_admission_bad_requests_total{reason="too-large"}'), 1);
-  t.equal((await post(many(maxValues - 100))).status, 200);
+  t.equal((await post(withValues(maxValues - 100))).status, 200);
   const text = valid.replace('"dryRun"', `"x":"${'{,[\\\\\\"'.repeat(200_000)}","dryRun"`);
   t.equal((await post(text)).status, 200, 'commas in texts do not count');
+});
+
+test('while clients hold large bodies, a large review gets 503, and a small one succeeds', async (t) => {
+  const { webhook, post, metric } = await serve(t);
+  for (let count = 0; count < 6; count += 1) {
+    const socket = connect({ port: webhook.port, host: '127.0.0.1', ca: ca.cert });
+    t.teardown(() => socket.destroy());
+    // The last byte is missing.
+    socket.write(unfinished(maxReviewBytes) + ' '.repeat(maxReviewBytes - 2));
+  }
+  const large = withValues(maxValues - 100);
+  await until(async () => (await post(large)).status === 503, 'the memory of its values is missing');
+  t.equal((await post(valid)).status, 200);
+  t.ok((await metric('archwright_admission_bad_requests_total{reason="overloaded"}')) > 0);
 });
 
 test('keys count towards the memory of a review', async (t) => {
@@ -123,7 +139,7 @@ test('an incomplete body gets 408, and the connection ends', async (t) => {
   let ended = false;
   socket.on('data', (chunk: Buffer) => (text += chunk.toString())).on('error', () => undefined);
   socket.on('close', () => (ended = true));
-  socket.write(unfinished);
+  socket.write(unfinished(1000));
   await until(() => text.includes('not complete after 50 ms'), 'an answer');
   t.match(text, /^HTTP\/1.1 408 /);
   await until(() => ended, 'closed');
@@ -134,7 +150,7 @@ test('a client that disconnects early does not affect others', async (t) => {
   const { webhook, post, metric, lines } = await serve(t);
   const socket = connect({ port: webhook.port, host: '127.0.0.1', ca: ca.cert });
   await new Promise((resolve) => socket.once('secureConnect', resolve));
-  socket.write(unfinished, () => socket.destroy());
+  socket.write(unfinished(1000), () => socket.destroy());
   socket.on('error', () => undefined);
   const noticed = (): Promise<number> => metric('archwright_admission_bad_requests_total{reason="body"}');
   await until(async () => (await noticed()) !== 0, 'the aborted request');

@@ -6,6 +6,7 @@ import type { TcpNetConnectOpts } from 'node:net';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { maxReviewBytes } from '../../../src/webhook/app.ts';
+import { maxValues } from '../../../src/webhook/review.ts';
 import { clientTls } from '../../daemon/support.ts';
 import { sized } from '../../support/exhaustive.ts';
 import { multiArch } from '../../support/registry/content.ts';
@@ -75,6 +76,29 @@ t.test('memory is limited under idle connections, held bodies and pods with 256 
     }
     await survived(t, 'many-images');
   });
+});
+
+t.test('memory is limited with reviews of many small values', async (t) => {
+  const { webhook, statusesOf, survived } = await startMeasured(t);
+  const most = maxValues - 100;
+  const shapes = {
+    'as many empty objects as accepted': [sized(15, 60), `[${'{},'.repeat(most / 2)}1]`],
+    '60 KB of empty objects': [250, `[${'{},'.repeat(20_000)}1]`],
+    '4 KB of nested lists': [1000, '['.repeat(2000) + ']'.repeat(2000)],
+  } as const;
+  for (const [what, [count, text]] of Object.entries(shapes)) {
+    const body = review({ object: podOf(['registry.invalid/app:1']), options: 'HERE' }).replace(
+      '"HERE"',
+      text,
+    );
+    const statuses = await statusesOf(Array.from({ length: count }, () => body));
+    t.comment(`${what}: ${Math.round(webhook.peakBytes() / MiB)}`);
+    t.ok(
+      statuses.every((status) => [200, 413, 503, 'closed'].includes(status)),
+      what,
+    );
+  }
+  await survived(t, 'many-values');
 });
 
 t.test('memory is limited with pods of huge labels and annotations', async (t) => {
