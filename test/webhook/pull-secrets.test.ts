@@ -1,11 +1,13 @@
-/** Pull secrets of pods at admission; `test/cluster/pull-secrets.test.ts` has how they are read and cached. */
+/**
+ * The credentials of pods at admission: pull secrets, service accounts, none in a dry run.
+ * `test/cluster/pull-secrets.test.ts` has how Secrets are read and cached.
+ */
 import { test } from 'tap';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
-import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createFakeClock } from '../support/fake-clock.ts';
-import { clusterOf, factsOf, passBudget, podOf, serve, workload } from './support.ts';
-import { like } from '../support/like.ts';
+import { type ImageRequest, type ImageFactsSource, createRequestOf } from '../../src/images/facts/facts.ts';
+import { defaultCacheTimes } from '../support/facts.ts';
+import { clusterOf, factsOf, podOf, scripted, serve, workload } from './support.ts';
 
 const pullSecrets = [{ name: 'regcred' }];
 
@@ -78,7 +80,8 @@ test('problems of pull secrets lead to a warning for the user who creates the po
     'shop/broken': dockerConfig('{', 'broken'),
   };
   const { cluster, read } = counting(secrets);
-  const { admitPod, lines } = await serve(t, { source: privateRegistry(), cluster });
+  const source = privateRegistry();
+  const { admitPod, lines } = await serve(t, { source, cluster });
   const warningsOf = async (...names: string[]) =>
     (await admitPod(['private.example/app:1'], { imagePullSecrets: names.map((name) => ({ name })) }))
       .warnings;
@@ -96,24 +99,12 @@ test('problems of pull secrets lead to a warning for the user who creates the po
     typo,
   );
   t.ok((await first('opaque')).startsWith(`${prefix} shop/opaque: it is ignored: the type must be`));
+  const before = source.lookups.length;
   t.ok((await first('broken')).startsWith(`${prefix} shop/broken: is not valid JSON (the registry`));
+  t.equal(source.lookups.length, before, 'the kubelet would refuse the Secret too');
   t.equal(await first('regcerd', 'regcred'), '', 'no warning if another one is accepted');
   t.equal(read.filter((name) => name === 'shop/regcerd').length, 1, 'read once');
   t.equal(JSON.stringify(lines).split('a pull secret of a pod does not exist').length - 1, 2);
-});
-
-test('a malformed Secret makes its image unauthorized, because the kubelet would refuse it too', async (t) => {
-  const { cluster } = counting({ 'shop/regcred': dockerConfig('{"auths": let-me-in') });
-  const source = privateRegistry();
-  const { admitPod, lines } = await serve(t, { source, cluster });
-  const admitted = await admitPod(['private.example/app:1'], { imagePullSecrets: pullSecrets });
-  t.ok(admitted.allowed);
-  t.ok(admitted.gated);
-  like(t, admitted.warnings, [
-    /unauthorized: .*a pull secret, or a credential or plugin of the nodes \(kubeletConfig\)/,
-  ]);
-  t.equal(source.lookups.length, 0);
-  t.notMatch(JSON.stringify([admitted.raw, lines]), 'let-me-in');
 });
 
 test('a template without pull secrets uses those of its service account', async (t) => {
@@ -137,17 +128,89 @@ test('a template without pull secrets uses those of its service account', async 
   t.notOk(read.includes('account shop/other'), 'its own list replaces the account’s');
 });
 
-test('slow reads of Secrets delay admission no longer than the budget', async (t) => {
-  const cluster = clusterOf({ secret: () => new Promise(() => undefined) });
-  const clock = createFakeClock();
-  const { admitPod, metric } = await serve(t, {
-    source: privateRegistry(),
-    cluster,
-    inlineBudgetMs: () => 50,
-    clock,
+/** Knows images only for the account `a` of the namespace `shop`. */
+function forAccountA(): ImageFactsSource & { lookups: ImageRequest[] } {
+  const lookups: ImageRequest[] = [];
+  return {
+    lookups,
+    lookup: (request) => {
+      lookups.push(request);
+      const { image, serviceAccount } = request;
+      const credentialSource = 'service-account' as const;
+      if (serviceAccount?.namespace === 'shop' && serviceAccount.name === 'a')
+        return Promise.resolve(factsOf(image, ['arm64'], { credentialSource }));
+      const error = { code: 'unauthorized' as const, message: 'no credential was accepted' };
+      return Promise.resolve(factsOf(image, [], { credentialSource, error }));
+    },
+  };
+}
+
+/** As with `serviceAccountTokens`. */
+const requestOf = createRequestOf(defaultCacheTimes, true);
+
+const pod = (account?: string) =>
+  podOf(['app:1'], account === undefined ? {} : { serviceAccountName: account });
+
+test('facts learned with a service account serve only pods of that account', async (t) => {
+  const source = forAccountA();
+  const { admit } = await serve(t, { source, requestOf });
+  const placed = async (account?: string, namespace = 'shop'): Promise<boolean> =>
+    (await admit({ object: pod(account), namespace })).required?.join() === 'arm64';
+  t.equal(await placed('b'), false);
+  t.equal(await placed('a'), true);
+  for (const other of ['b', 'default', undefined]) t.equal(await placed(other), false, other ?? 'none');
+  t.equal(await placed('a', 'other'), false, 'an account of the same name in another namespace');
+  t.equal(await placed('a'), true);
+  t.strictSame(
+    source.lookups.map(
+      ({ serviceAccount: { namespace, name } = { namespace: '', name: '' } }) => `${namespace}/${name}`,
+    ),
+    ['shop/b', 'shop/a', 'shop/default', 'other/a'],
+    'one lookup per account; a pod without one has the default account',
+  );
+});
+
+test('images of a template are looked up with its account', async (t) => {
+  const source = forAccountA();
+  const { admit } = await serve(t, { source, requestOf });
+  const template = (account: string) => ({ spec: { template: { spec: pod(account).spec } } });
+  t.strictSame((await admit(workload('DaemonSet', template('a')))).required, ['arm64']);
+  t.equal((await admit(workload('DaemonSet', template('b')))).required, undefined);
+});
+
+test('a dry run causes no lookups, a real request does', async (t) => {
+  const source = scripted({ 'app:1': ['arm64'], 'app:2': ['arm64'], 'old:1': ['amd64'] });
+  let secrets = 0;
+  const cluster = clusterOf({
+    nodeArchitecture: () => 'arm64',
+    secret: () => {
+      secrets += 1;
+      return Promise.resolve(undefined);
+    },
   });
-  const admitting = admitPod(['private.example/app:1'], { imagePullSecrets: pullSecrets });
-  await passBudget(t, clock, 50);
-  t.ok((await admitting).gated);
-  t.equal(await metric('archwright_admission_inline_waits_total{outcome="expired"}'), 1);
+  const { admit } = await serve(t, { source, cluster });
+  const pod = podOf(['app:1'], { imagePullSecrets: [{ name: 'regcred' }] });
+  const running = podOf(['old:1'], { nodeName: 'n' });
+  const disjoint = { spec: { template: podOf(['app:1', 'old:1']) } };
+  const requests = [
+    { object: pod },
+    workload('DaemonSet', { spec: { template: pod } }),
+    workload('Deployment', disjoint),
+    { operation: 'UPDATE', object: running, oldObject: podOf(['app:1'], { nodeName: 'n' }) },
+  ];
+  for (const request of requests) t.equal((await admit({ ...request, dryRun: true })).allowed, true);
+  t.strictSame([source.lookups.length, secrets], [0, 0]);
+
+  t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['arm64']);
+  const lookups = source.lookups.length;
+  t.strictSame(
+    (await admit({ object: podOf(['app:1']), dryRun: true })).required,
+    ['arm64'],
+    'from the cache',
+  );
+  t.equal(source.lookups.length, lookups);
+  await admit({ object: pod });
+  t.equal(secrets, 0, 'shared facts need no Secret');
+  await admit({ object: podOf(['app:2'], { imagePullSecrets: [{ name: 'regcred' }] }) });
+  t.equal(secrets, 1);
 });
