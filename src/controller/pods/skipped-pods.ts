@@ -6,7 +6,7 @@
 import * as v from 'valibot';
 import type { ObjectMeta } from '../../kube/api/objects.ts';
 import { skipReasonOf } from '../../placement/rules/skip.ts';
-import { labelSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
+import { labelSelector, selects, type Selector } from '../../policy/resources/schemas.ts';
 import type { RunningPod } from '../state/cached.ts';
 import type { LeaderContext } from '../lead/feature.ts';
 import type { Webhook } from '../state/webhooks-file.ts';

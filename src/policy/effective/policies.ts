@@ -6,7 +6,6 @@
  * A change of the configuration, of a custom resource, or of whether pods may be gated drops all policies.
  * Otherwise an admission costs one pass over the selectors of its namespace.
  */
-import { selects } from './label-selector.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import type { OnUnknownImage, Policy, Preference, RolloutPolicy, TolerationTemplate } from './policy.ts';
 import { collectResources, type ResourceCollection } from '../resources/collection.ts';
@@ -18,6 +17,7 @@ import {
   type PodPlacement,
 } from '../resources/placement.ts';
 import { isInRollout, type RolloutScope } from '../resources/rollout.ts';
+import { selects } from '../resources/schemas.ts';
 import type { Configuration } from '../settings/all.ts';
 
 export interface PolicySubject {
@@ -50,20 +50,23 @@ export function createPolicies(options: PoliciesOptions) {
   const { resources = collectResources({}) } = options;
   let inForce: Configuration | undefined;
   let mayGate = false;
+  // One list for all policies: its globs are compiled once, even if a namespace has too many selectors.
+  let excludedNamespaces: readonly string[] = [];
   /** By the namespace and the names of the objects that select the pod. */
   const made = new Map<string, Policy>();
   resources.onChange(() => made.clear());
 
-  /** One object for the same layers: its patterns are compiled once. */
+  /** One object for the same layers. */
   function policyOfLayers(key: string, pods: readonly PodPlacement[], isExcluded: boolean): Policy {
     const now = configuration();
     const gates = controllerLeads() && agentsAnswer();
     if (now !== inForce || gates !== mayGate) made.clear();
+    if (now !== inForce) ({ excludedNamespaces } = policyFor(now));
     [inForce, mayGate] = [now, gates];
     const known = made.get(key);
     if (known) return known;
     const layered = policyFor(now, { cluster: resources.cluster(), pods, mayGate });
-    const policy = isExcluded ? { ...layered, excludedNamespaces: ['*'] } : layered;
+    const policy = { ...layered, excludedNamespaces: isExcluded ? ['*'] : excludedNamespaces };
     if (made.size < maxPolicies) made.set(key, policy);
     return policy;
   }

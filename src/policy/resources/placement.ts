@@ -12,7 +12,6 @@ import * as v from 'valibot';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { clusterPath, namespacedPath } from '../../kube/api/paths.ts';
 import { byName } from '../../names/values.ts';
-import { labelSelector } from '../effective/label-selector.ts';
 import {
   constraintsValues,
   onNoCommonArchitectureValues,
@@ -22,6 +21,7 @@ import {
   architecture,
   identityOf,
   integer,
+  labelSelector,
   listOf,
   object,
   optional,

@@ -7,7 +7,6 @@ import * as v from 'valibot';
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
 import { byName } from '../../names/values.ts';
-import { labelSelector, selects } from '../effective/label-selector.ts';
 import { newPodsValues } from '../effective/policy.ts';
 import { resourceApiVersion } from './placement.ts';
 import {
@@ -15,11 +14,13 @@ import {
   duration,
   identityOf,
   integer,
+  labelSelector,
   listOf,
   object,
   optional,
   readResource,
   section,
+  selects,
   time,
 } from './schemas.ts';
 

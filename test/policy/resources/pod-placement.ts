@@ -1,5 +1,5 @@
 /** A PodPlacementConfig with the fields that decide the order among several. */
-import type { Selector } from '../../../src/policy/effective/label-selector.ts';
+import type { Selector } from '../../../src/policy/resources/schemas.ts';
 import type { PodPlacement } from '../../../src/policy/resources/placement.ts';
 
 export function placement(name: string, priority: number, createdAt: number, app?: string): PodPlacement {

@@ -13,7 +13,7 @@ import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sour
 import { formatDrifted, keyOfDrifted, parseDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { recordedIn, uncheckedRecord } from '../../../src/placement/record/read.ts';
 import { parseWeights } from '../../../src/placement/rules/preference/read.ts';
-import { labelSelector, selects } from '../../../src/policy/effective/label-selector.ts';
+import { labelSelector, selects } from '../../../src/policy/resources/schemas.ts';
 import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/placement.ts';
 import { readRollout, wantedPods } from '../../../src/policy/resources/rollout.ts';
 import { words } from './inputs.ts';

@@ -4,7 +4,7 @@
  */
 import { concurrently } from '../../../async/concurrently.ts';
 import { printable } from '../../../names/printable.ts';
-import { selects } from '../../../policy/effective/label-selector.ts';
+import { selects } from '../../../policy/resources/schemas.ts';
 import { wantedPods, type Rollout } from '../../../policy/resources/rollout.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { readShape } from '../../../src/http/json.ts';
-import { labelSelector, selects, type Selector } from '../../../src/policy/effective/label-selector.ts';
+import { labelSelector, selects, type Selector } from '../../../src/policy/resources/schemas.ts';
 
 function selector(value: unknown): Selector {
   return readShape(labelSelector, value, (where, problem) => new Error(`${where} ${problem}`));
