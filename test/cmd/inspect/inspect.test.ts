@@ -1,8 +1,18 @@
-import { join } from 'node:path';
 import t from 'tap';
 import { helmChart, image, multiArch, type Content } from '../../support/registry/content.ts';
 import { run } from '../run.ts';
-import { child, dockerConfig, files, privateApp, registry, registryWithApp, resultsIn } from '../world.ts';
+import {
+  child,
+  dockerConfig,
+  files,
+  privateApp,
+  registry,
+  registryWithApp,
+  resultsIn,
+  pullSecret,
+} from '../world.ts';
+import { createIssuer } from '../../support/registry/tokens.ts';
+import { like } from '../../support/like.ts';
 
 const multi = multiArch(['linux/amd64', 'linux/arm64', 'linux/arm/v7'], { attestations: true });
 const single = image('linux/s390x', { flavor: 'docker' });
@@ -67,38 +77,6 @@ t.test('an override is the source, without a registry request', async (t) => {
   t.match(out, /no request: imageOverrides applies/);
 });
 
-t.test('the sources of credentials, in order', async (t) => {
-  const { server, image } = await privateApp(t);
-  const login = dockerConfig(server.host, 'ann', 'password-of-ann');
-  const { directory } = files(t, {
-    'login/config.json': login,
-    'node/var/lib/kubelet/config.json': login,
-    'named.json': login,
-    [`creds/${server.host}.toml`]: 'user = "ann"\nsecret = "password-of-ann"\n',
-    empty: '{}',
-  });
-  const creds = `--creds-dir=${directory}/creds`;
-  const named = `--docker-config=${directory}/named.json`;
-  const cases: [what: string, args: readonly string[], source?: string | undefined, hasLogin?: boolean][] = [
-    ['none', []],
-    ["the user's docker login", [], 'docker-config', true],
-    ['--docker-config', [named], 'docker-config'],
-    ['--creds-dir', [creds], 'registry-toml'],
-    ["the node's docker config", [`--host-root=${directory}/node`], 'docker-config'],
-    ['below a host root, no user login', [`--host-root=${directory}/creds`], undefined, true],
-    ['a named file in place of the login', [`--docker-config=${directory}/empty`], undefined, true],
-    ['before the docker config', [creds, named], 'registry-toml'],
-  ];
-  for (const [what, args, source, hasLogin = false] of cases) {
-    const env: Record<string, string> = hasLogin ? { DOCKER_CONFIG: `${directory}/login` } : {};
-    const { code, out } = await run(['inspect', '-o', 'json', ...args, image], { env });
-    t.equal(code, source === undefined ? 1 : 0, what);
-    const [facts] = resultsIn(out);
-    if (source === undefined) t.equal(facts?.error?.code, 'unauthorized', what);
-    else t.equal(facts?.credentialSource, source, what);
-  }
-});
-
 t.test('in the container of an agent, the variables and the file of the agent apply', async (t) => {
   const auth = { kind: 'basic', users: { ann: 'password-of-ann' } } as const;
   const { server, image } = await registryWithApp(t, { auth });
@@ -127,16 +105,6 @@ t.test('in the container of an agent, the variables and the file of the agent ap
   t.equal((await run(['inspect', image])).code, 1, 'without them, no credential');
 });
 
-t.test('a relative docker config is found from the working directory', async (t) => {
-  const { server, image } = await privateApp(t);
-  const { directory } = files(t, { 'mine.json': dockerConfig(server.host, 'ann', 'password-of-ann') });
-  const before = process.cwd();
-  process.chdir(directory);
-  t.teardown(() => process.chdir(before));
-  const { code, out } = await run(['inspect', '--docker-config', 'mine.json', image]);
-  t.equal(code, 0, out);
-});
-
 t.test('a registry that never responds', async (t) => {
   const { server, image } = await registryWithApp(t);
   server.faults.add(/manifests/, { kind: 'hold' });
@@ -158,16 +126,150 @@ t.test('a registry that never responds', async (t) => {
   });
 });
 
-t.test('a named credential file that is missing is reported, without --verbose too', async (t) => {
+t.test('each request and its status are listed', async (t) => {
+  const issuer = createIssuer({ users: { ann: 'password-of-ann' } });
+  const { server, image } = await registryWithApp(t, { auth: { kind: 'bearer', issuer } });
+  const { config } = files(t, { config: dockerConfig(server.host, 'ann', 'password-of-ann') });
+  const url = `https://${server.host}`;
+  const label = `docker-config ${server.host} (${config})`;
+
+  const { code, out, err } = await run(['inspect', '--verbose', '--docker-config', config, image]);
+  t.equal(code, 0);
+  t.equal(err, '');
+  const listing = out.slice(out.indexOf('Credential sources, in order'));
+  t.match(listing, `  docker-config: ${config}\n`);
+  const rows = listing
+    .slice(listing.indexOf(`\n${image}\n`))
+    .split('\n')
+    .slice(2, -1)
+    .map((line) => line.trim().split(/ {2,}/));
+  like(t, rows, [
+    ['GET', 'manifest', `${url}/v2/team/app/manifests/v1`, 'anonymous', '401', /^\d+ ms$/],
+    ['POST', 'token', `${url}/token`, label, '200', /^\d+ ms$/],
+    ['GET', 'manifest', `${url}/v2/team/app/manifests/v1`, label, '200', /^\d+ ms$/],
+  ]);
+  t.equal(rows.length, 3);
+
+  const json = await run(['inspect', '-v', '-o', 'json', '--docker-config', config, image]);
+  t.doesNotThrow(() => JSON.parse(json.out) as unknown, 'standard output has only the results');
+  t.match(json.err, `${url}/token`);
+});
+
+t.test('each tried credential is named, and the one that found that the tag is missing', async (t) => {
+  const server = await registry(t, { auth: { kind: 'basic', users: { bob: 'password-of-bob' } } });
+  const { directory, ...paths } = files(t, {
+    [`creds/${server.host}.toml`]: 'user = "bob"\nsecret = "password-of-bob"\n',
+    'config.json': dockerConfig(server.host, 'ann', 'password-of-ann'),
+    'secret.json': pullSecret(dockerConfig(`${server.host}/team`, 'cid', 'password-of-cid'), {
+      name: 'regcred',
+      namespace: 'shop',
+    }),
+  });
+  const { code, out } = await run([
+    'inspect',
+    '--verbose',
+    `--creds-dir=${directory}/creds`,
+    `--docker-config=${paths['config.json']}`,
+    `--pull-secret=${paths['secret.json']}`,
+    `${server.host}/team/app:v9`,
+  ]);
+  t.equal(code, 1);
+  const toml = `registry-toml ${server.host} (${directory}/creds/${server.host}.toml)`;
+  const rows = out.split('\n').flatMap((line) => {
+    const [, purpose, , credential, status] = line.trim().split(/ {2,}/);
+    return purpose === 'manifest' ? [[credential, status]] : [];
+  });
+  t.strictSame(rows, [
+    ['anonymous', '401'],
+    [`pull-secret ${server.host}/team (shop/regcred)`, '401'],
+    [toml, '404'],
+    [`docker-config ${server.host} (${paths['config.json']})`, '401'],
+  ]);
+  const [, failure = ''] = /: not-found: (.*)\n/.exec(out) ?? [];
+  t.ok(
+    failure.includes(`with the credential ${toml}: check the name and the tag; refused were: pull-secret`),
+    out,
+  );
+});
+
+t.test('sources are listed with their problems', async (t) => {
   const { image } = await registryWithApp(t);
-  const missing = join(t.testdir(), 'none');
+  const { directory, ...paths } = files(t, {
+    'creds/broken.example.toml': 'user = "u"\nsecret = ',
+    'config.json': '{"auths": {"broken.example": {"auth": "%%%"}}}',
+    'secret.json': pullSecret(dockerConfig('other.example', 'bob', 'password-of-bob')),
+  });
+  const { code, out, err } = await run([
+    'inspect',
+    '--verbose',
+    `--creds-dir=${directory}/creds`,
+    `--docker-config=${paths['config.json']}`,
+    `--pull-secret=${paths['secret.json']}`,
+    image,
+  ]);
+  t.equal(code, 0);
+  const listed = [...out.matchAll(/^ {2}([a-z-]+): /gm)].map(([, name]) => name);
+  t.strictSame(listed.slice(0, 3), ['pull-secret', 'registry-toml', 'docker-config'], 'in order of use');
+  t.match(out, /registry-toml: .*\n    ignored: .*broken\.example\.toml/);
+  t.match(out, /docker-config: .*\n    ignored: .*config\.json/);
+  const warning = /^archwright: warn: some credentials are not used: .*broken\.example\.toml/m;
+  like(t, err, warning);
   for (const [flag, kind] of [
     ['--creds-dir', 'directory'],
     ['--docker-config', 'file'],
   ] as const) {
-    const { code, err } = await run(['inspect', `${flag}=${missing}`, image]);
-    t.equal(code, 0, 'the image needs none');
-    t.match(err, /^archwright: warn: some credentials are not used: /);
-    t.ok(err.includes(`origin ${missing}, problem there is no such ${kind}`), err);
+    const missing = `${directory}/none`;
+    const quiet = await run(['inspect', `${flag}=${missing}`, image]);
+    t.equal(quiet.code, 0, 'the image needs none');
+    t.ok(quiet.err.includes(`origin ${missing}, problem there is no such ${kind}`), 'without --verbose too');
   }
+});
+
+t.test('no password is printed', async (t) => {
+  const passwords = {
+    docker: 'docker-Pa55/word+of ann',
+    toml: 'toml-Pa55"word%of\\\\ann',
+    secret: 'secret-Pa55wörd-of-ann',
+    legacy: 'legacy-Pa55word-of-ann',
+  };
+  // No credential is accepted, so each one is tried.
+  const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'another-password' } } });
+  const issuer = createIssuer({ users: { ann: 'another-password' } });
+  const bearer = await registry(t, { auth: { kind: 'bearer', issuer } });
+  const { directory } = files(t, {
+    'config.json': JSON.stringify({
+      auths: Object.fromEntries(
+        [server.host, bearer.host].map((host) => [host, { username: 'ann', password: passwords.docker }]),
+      ),
+    }),
+    [`creds/${server.host}.toml`]: `user = "ann"\nsecret = "${passwords.toml.replaceAll('"', '\\"')}"\n`,
+    'secret.json': pullSecret(dockerConfig(server.host, 'ann', passwords.secret)),
+    '.dockercfg': JSON.stringify({ [server.host]: { username: 'ann', password: passwords.legacy } }),
+  });
+  const args = [
+    `--creds-dir=${directory}/creds`,
+    `--docker-config=${directory}/config.json`,
+    ...['secret.json', '.dockercfg'].map((name) => `--pull-secret=${directory}/${name}`),
+    '--log-level=trace',
+    `${server.host}/team/app:v1`,
+    `${bearer.host}/team/app:v1`,
+  ];
+  for (const output of ['table', 'json']) {
+    const { code, out, err } = await run(['inspect', '--verbose', '-o', output, ...args]);
+    t.equal(code, 1);
+    const printed = out + err;
+    t.match(printed, /registry-toml .*\.toml/, 'the credentials were tried');
+    for (const [name, password] of Object.entries(passwords)) {
+      const forms = [
+        password,
+        JSON.stringify(password).slice(1, -1),
+        encodeURIComponent(password),
+        Buffer.from(`ann:${password}`).toString('base64'),
+        Buffer.from(password).toString('base64').replace(/=+$/, ''),
+      ];
+      for (const form of forms) t.notOk(printed.includes(form), `${name} in ${output}`);
+    }
+  }
+  const tried = server.requests.filter(({ authorization }) => authorization?.scheme === 'basic');
+  t.equal(tried.length, 8, 'four credentials, twice');
 });

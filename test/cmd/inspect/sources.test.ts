@@ -212,3 +212,45 @@ t.test('a user without a home directory', { skip: !isRoot && 'only root can star
 });
 
 t.test('a user with one', async (t) => t.equal(homeDirectory(), homedir()));
+
+t.test('the sources of credentials, in order', async (t) => {
+  const { server, image } = await privateApp(t);
+  const login = dockerConfig(server.host, 'ann', 'password-of-ann');
+  const { directory } = files(t, {
+    'login/config.json': login,
+    'node/var/lib/kubelet/config.json': login,
+    'named.json': login,
+    [`creds/${server.host}.toml`]: 'user = "ann"\nsecret = "password-of-ann"\n',
+    empty: '{}',
+  });
+  const creds = `--creds-dir=${directory}/creds`;
+  const named = `--docker-config=${directory}/named.json`;
+  const cases: [what: string, args: readonly string[], source?: string | undefined, hasLogin?: boolean][] = [
+    ['none', []],
+    ["the user's docker login", [], 'docker-config', true],
+    ['--docker-config', [named], 'docker-config'],
+    ['--creds-dir', [creds], 'registry-toml'],
+    ["the node's docker config", [`--host-root=${directory}/node`], 'docker-config'],
+    ['below a host root, no user login', [`--host-root=${directory}/creds`], undefined, true],
+    ['a named file in place of the login', [`--docker-config=${directory}/empty`], undefined, true],
+    ['before the docker config', [creds, named], 'registry-toml'],
+  ];
+  for (const [what, args, source, hasLogin = false] of cases) {
+    const env: Record<string, string> = hasLogin ? { DOCKER_CONFIG: `${directory}/login` } : {};
+    const { code, out } = await run(['inspect', '-o', 'json', ...args, image], { env });
+    t.equal(code, source === undefined ? 1 : 0, what);
+    const [facts] = resultsIn(out);
+    if (source === undefined) t.equal(facts?.error?.code, 'unauthorized', what);
+    else t.equal(facts?.credentialSource, source, what);
+  }
+});
+
+t.test('a relative docker config is found from the working directory', async (t) => {
+  const { server, image } = await privateApp(t);
+  const { directory } = files(t, { 'mine.json': dockerConfig(server.host, 'ann', 'password-of-ann') });
+  const before = process.cwd();
+  process.chdir(directory);
+  t.teardown(() => process.chdir(before));
+  const { code, out } = await run(['inspect', '--docker-config', 'mine.json', image]);
+  t.equal(code, 0, out);
+});

@@ -2,8 +2,6 @@ import t, { type Test } from 'tap';
 import { probe } from '../../../cmd/probe.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { connect } from '../../kube/support.ts';
-import { run } from '../run.ts';
-import { files } from '../world.ts';
 import { json, startKubeServer, type KubeAnswer } from '../../support/kube-server.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { like } from '../../support/like.ts';
@@ -86,16 +84,6 @@ t.test('it retries until the time limit, and prints each reason', async (t) => {
   like(t, never.answer, { code: 1, what: /came back unchanged/ });
   t.equal(never.waited, 8000);
   t.equal(never.server.requests.length, 5);
-});
-
-t.test('an invalid kubeconfig is named', async (t) => {
-  const { broken } = files(t, { broken: 'users:\n- user: { token: a-secret' });
-  for (const command of [['probe'], ['report'], ['explain', 'pod/web'], ['clean', '--dry-run']]) {
-    const { code, err } = await run([...command, '--kubeconfig', broken]);
-    t.equal(code, 2, command.join(' '));
-    t.match(err, `kubeconfig ${broken} is not YAML in line 2: `, command.join(' '));
-    t.notMatch(err, /a-secret/, command.join(' '));
-  }
 });
 
 t.test('it ends on a stop signal', async (t) => {
