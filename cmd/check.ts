@@ -13,7 +13,7 @@ import { exitCodes, UsageError } from './program/exit.ts';
 import { architectures, choice, list } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { createProgress } from './program/terminal.ts';
-import { cacheFlags, openCachedLookups } from './wiring/cached-lookups.ts';
+import { cacheFlags, openCachedLookups } from './wiring/image-facts.ts';
 
 const flags = {
   require: architectures('Architectures that every image must have. Can be repeated.', 'arm64', {

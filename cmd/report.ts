@@ -17,7 +17,7 @@ import { exitCodes, Failure, UsageError } from './program/exit.ts';
 import { architecture, choice, list, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { lookupFlags } from './lookups/pod-facts.ts';
-import { cacheFlags } from './wiring/cached-lookups.ts';
+import { cacheFlags } from './wiring/image-facts.ts';
 
 const flags = {
   ...lookupFlags,

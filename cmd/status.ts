@@ -2,8 +2,7 @@
 import { createScrape } from './installation/scrape.ts';
 import { collectStatus } from './status/collect.ts';
 import { describeStatus, findingsOf } from './status/describe.ts';
-import { connect } from './wiring/cluster.ts';
-import { findNamespace } from './wiring/release.ts';
+import { connect, findNamespace } from './wiring/cluster.ts';
 import { untilStopped } from './program/context.ts';
 import { exitCodes } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';

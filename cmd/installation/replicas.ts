@@ -9,7 +9,7 @@ import type { KubeClient } from '../../src/kube/api/client.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
 import { exitCodes } from '../program/exit.ts';
-import { partOfArchwright } from '../wiring/release.ts';
+import { partOfArchwright } from '../wiring/cluster.ts';
 
 export const parts = ['webhook', 'controller', 'agent'] as const;
 export type Part = (typeof parts)[number];

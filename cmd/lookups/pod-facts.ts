@@ -21,11 +21,10 @@ import type { Configuration } from '../../src/policy/configuration/configuration
 import { createClusterFacts, factsService } from '../wiring/cluster-facts.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
-import type { Release } from '../wiring/release.ts';
 import { close } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { objectName, toggle } from '../program/flag.ts';
-import { releaseFlag, type OptionalCluster } from '../wiring/cluster.ts';
+import { releaseFlag, type OptionalCluster, type Release } from '../wiring/cluster.ts';
 import type { Query } from '../../src/kube/api/transport.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import type { Cluster, ClusterObjects } from '../../src/cluster/cluster.ts';

@@ -9,7 +9,7 @@ import { byName } from '../../src/names/values.ts';
 import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
 import { createProgress } from '../program/terminal.ts';
 import type { Invocation } from '../program/subcommand.ts';
-import { openCachedLookups, type cacheFlags } from '../wiring/cached-lookups.ts';
+import { openCachedLookups, type cacheFlags } from '../wiring/image-facts.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import type { MadePod } from './pods.ts';
 import { imageRows, type JudgedPod } from './rows.ts';

@@ -27,7 +27,7 @@ import { isArchitecture } from '../../src/names/architecture.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import { amd64Levels } from '../../src/nodes/amd64-level.ts';
 import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
-import type { Release } from './release.ts';
+import type { Release } from './cluster.ts';
 
 /** The least that the API server allows (kubernetes pkg/apis/authentication/validation). */
 const tokenSeconds = 600;

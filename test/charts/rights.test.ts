@@ -126,7 +126,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-explain',
     [
-      // cmd/wiring/release.ts, cmd/lookups/pod-facts.ts, cmd/report/judged-pods.ts
+      // cmd/wiring/cluster.ts, cmd/lookups/pod-facts.ts, cmd/report/judged-pods.ts
       'configmaps:archwright get list',
       'configmaps:archwright-broken-images get list',
       'configmaps:archwright-drift get list',
@@ -211,7 +211,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-report',
     [
-      // cmd/wiring/release.ts, cmd/lookups/pod-facts.ts, cmd/report/judged-pods.ts
+      // cmd/wiring/cluster.ts, cmd/lookups/pod-facts.ts, cmd/report/judged-pods.ts
       'configmaps:archwright get',
       'configmaps:archwright-broken-images list',
       'configmaps:archwright-drift list',
