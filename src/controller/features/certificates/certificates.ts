@@ -19,8 +19,9 @@ import { certificateNames, leafSpecs } from './leaves.ts';
 import { certificatesIssued, createReconciler } from './reconcile.ts';
 import type { Found } from './rotation-plan.ts';
 
-/** Rechecks everything, whatever the watches report: the wall clock may have jumped. */
+/** Checks everything at least so often, and while programs settle: what is due, and if a clock jumped. */
 const intervalMs = 10 * 60_000;
+const looksPerSettling = 4;
 const key = 'certificates';
 
 const certificateExpiresIn = gauge(
@@ -51,7 +52,9 @@ export const certificatesWith = (times?: Times): Feature => ({
     const configuration = leader.configuration();
     const showExpiry = createExpiry(leader);
     const pauseAfterWrite = createWritePause(clock);
-    const reconcile = createReconciler(leader, times ?? timesOf(configuration.certificateTime));
+    const inForce = times ?? timesOf(configuration.certificateTime);
+    const reconcile = createReconciler(leader, inForce);
+    const requeueAfterMs = Math.min(intervalMs, inForce.settleMs / looksPerSettling);
     // Not a cache: keys of Secrets are not kept in memory.
     const path = paths.secrets(namespace);
     const common = { client, path, log, clock, trim: () => true, onChange: () => enqueue(key) };
@@ -60,10 +63,10 @@ export const certificatesWith = (times?: Times): Feature => ({
     return {
       keys: () => [key],
       reconcile: async (_, stopping) => {
-        const { found, wrote, nextMs } = await reconcile();
+        const { found, wrote } = await reconcile();
         showExpiry(found);
         if (wrote) await pauseAfterWrite(stopping);
-        return { requeueAfterMs: Math.min(nextMs, intervalMs) };
+        return { requeueAfterMs };
       },
       close: () => {
         for (const watch of watches) watch.stop();

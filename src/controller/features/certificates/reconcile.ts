@@ -24,7 +24,6 @@ import { writeCertificates } from '../../../certificates/pem.ts';
 import {
   isAnnounced,
   isReplaced,
-  nextDue,
   planAuthorities,
   planLeaf,
   type AuthorityChange,
@@ -45,9 +44,6 @@ interface State extends Found {
 
 /** A new authority changes every Secret, in five rounds. More rounds mean that another writer does too. */
 const maxRounds = 12;
-/** Looks at the Secrets while the plan waits. */
-const looksPerSettling = 4;
-const minPauseMs = 50;
 
 export function createReconciler(leader: LeaderContext, times: Times) {
   const { client, clock, configuration, log, metrics, serverNow, signal, webhooks } = leader;
@@ -57,13 +53,13 @@ export function createReconciler(leader: LeaderContext, times: Times) {
   /** Since when each awaited condition is true without a break. Another newest authority is a break. */
   const sinceWhen = new Map<string, { readonly authority: string; readonly at: number }>();
 
-  /** @returns `nextMs`: when to look again, milliseconds from now. @throws KubeError */
+  /** @throws KubeError */
   async function reconcile() {
     let wrote = false;
     for (let count = 0; count < maxRounds; count += 1) {
       const found = await read();
       try {
-        if (!(await change(found))) return { found, wrote, nextMs: nextMsOf(found) };
+        if (!(await change(found))) return { found, wrote };
       } catch (error) {
         if (!isOvertaken(error)) throw error;
       }
@@ -192,13 +188,6 @@ export function createReconciler(leader: LeaderContext, times: Times) {
   }
 
   return reconcile;
-}
-
-function nextMsOf(found: Found): number {
-  const { authorities, time } = found;
-  const isSettling = authorities.newest !== undefined && authorities.previous.length > 0;
-  const settling = isSettling ? time.settleMs / looksPerSettling : Infinity;
-  return Math.max(minPauseMs, Math.min(nextDue(found) - time.now, settling));
 }
 
 /** The object changed or went away between reading and writing: look again. */

@@ -151,10 +151,3 @@ export function isReplaced({ authorities: { newest }, leaves }: Found): boolean 
 function existing(leaves: readonly Leaf[]): readonly Leaf[] {
   return leaves.filter(({ texts }) => texts !== undefined);
 }
-
-/** When the next certificate becomes due, milliseconds since 1970; ignores those that are due already. */
-export function nextDue({ authorities, leaves, time }: Found): number {
-  const certificates = [authorities.newest, ...leaves].flatMap((each) => each?.certificate ?? []);
-  const times = certificates.flatMap((each) => [dueAt(each), each.to]);
-  return Math.min(...times.filter((at) => at > time.now));
-}

@@ -95,9 +95,9 @@ async function lead(
   let leader = start();
   const end = world.monotonic() + ms;
   while (world.monotonic() < end) {
-    let nextMs = minute;
+    let nextMs = times.settleMs;
     try {
-      ({ nextMs } = await leader());
+      await leader();
     } catch (error) {
       if (!(error instanceof Killed)) throw error;
       leader = start();
