@@ -210,7 +210,7 @@ export function createWriter(
 }
 
 /** Equal as JSON values, in any order of fields. A field that is `undefined` counts as missing. */
-export function isSame(a: unknown, b: unknown): boolean {
+function isSame(a: unknown, b: unknown): boolean {
   const plain = (value: unknown): unknown => JSON.parse(JSON.stringify([value]));
   return isDeepStrictEqual(plain(a), plain(b));
 }
