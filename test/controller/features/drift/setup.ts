@@ -17,7 +17,7 @@ import { startLeader } from '../../leader.ts';
 
 export const hour = 3_600_000;
 /** Longer than the program's minute, to save time. The requests are the same. */
-const roundMs = 10 * 60_000;
+const roundMs = 30 * 60_000;
 const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-drift';
 
 interface SetupOptions {
