@@ -136,26 +136,24 @@ t.test('nodes that leave the pool are replaced at once; a surplus label stays fo
   }
 });
 
-t.test('a node that is not ready for less than five minutes keeps its place', async (t) => {
-  const { clock, put, labeled, reconcile } = await startWorld(t, 1);
-  put('a1', { labels: agent, unready: 4 });
-  put('a2');
-  await reconcile();
-  t.strictSame(labeled(), ['a1']);
-  await clock.advance(60_000);
-  await reconcile();
-  t.strictSame(labeled(), ['a1', 'a2']);
-});
-
-t.test('the last labeled node of a pool keeps its label even if it is not ready', async (t) => {
-  const { clock, put, labeled, reconcile, series } = await startWorld(t, 1);
-  put('a1', { labels: agent, unready: 60 });
-  await reconcile();
-  await clock.advance(120_000);
-  await reconcile();
-  t.strictSame(labeled(), ['a1']);
-  t.equal(await series('archwright_agent_pools_uncovered'), 1);
-});
+t.test(
+  'a node that is not ready keeps its place for five minutes, the last of its pool for ever',
+  async (t) => {
+    const { clock, put, labeled, reconcile, series } = await startWorld(t, 1);
+    put('a1', { labels: agent, unready: 4 });
+    put('a2');
+    put('last', { pool: 'green', labels: agent, unready: 60 });
+    await reconcile();
+    t.strictSame(labeled(), ['a1', 'last']);
+    await clock.advance(60_000);
+    await reconcile();
+    t.strictSame(labeled(), ['a1', 'a2', 'last']);
+    await clock.advance(120_000);
+    await reconcile();
+    t.strictSame(labeled(), ['a2', 'last']);
+    t.equal(await series('archwright_agent_pools_uncovered'), 1);
+  },
+);
 
 t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) => {
   const { clock, put, labeled, reconcile, configure, series } = await startWorld(t, 1);
