@@ -140,9 +140,9 @@ function createMonitor(leader: LeaderContext) {
       if (!suspect.failure && !text) continue;
       const failure = suspect.failure ?? failureIn(text);
       const isNoted = failure !== undefined && (await report(pod, suspect, place, failure));
-      checkedAt.set(key, clock.monotonic());
       // Also if the note is known: its writer may have missed the answer.
       if (isNoted) await prune();
+      checkedAt.set(key, clock.monotonic());
     }
     return undefined;
   }
