@@ -36,21 +36,17 @@ export function createNodeClasses(
   };
 }
 
-export interface PooledNode {
-  readonly hostname: string | undefined;
-  readonly pool: string;
-  /** Whether the controller chose it for an agent. */
-  readonly isChosen: boolean;
-}
+export type PooledNode = Readonly<ReturnType<typeof pooledNode>>;
 
 export type NodeHostnames = (node: string) => readonly string[];
 
 type Labels = Readonly<Record<string, string>>;
 
-export function pooledNode(labels: Labels = {}, share: <T>(value: T) => T = (value) => value): PooledNode {
+export function pooledNode(labels: Labels = {}, share: <T>(value: T) => T = (value) => value) {
   return {
     hostname: labels[keys.hostnameLabel],
     pool: share(poolOf(labels)),
+    /** Whether the controller chose it for an agent. */
     isChosen: labels[keys.agentNode] === 'true',
   };
 }

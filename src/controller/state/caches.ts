@@ -24,19 +24,7 @@ import {
 } from './cached.ts';
 import { incomplete, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
 
-export interface Caches {
-  readonly waitingPods: Reflector<WaitingPod>;
-  readonly runningPods: Reflector<RunningPod>;
-  readonly nodes: Reflector<CachedNode>;
-  /** Their labels. */
-  readonly namespaces: Reflector<Readonly<Record<string, string>>>;
-  /** Custom resources; empty if their definitions are not installed. */
-  readonly clusterConfigs: Reflector<KubeObject>;
-  readonly podConfigs: Reflector<KubeObject>;
-  readonly rollouts: Reflector<KubeObject>;
-  ready(signal: AbortSignal): Promise<void>;
-  stop(): void;
-}
+export type Caches = ReturnType<typeof startCaches>;
 
 export const watchNames = [
   'waitingPods',
@@ -74,28 +62,33 @@ export interface CachesOptions {
 }
 
 /** Starts all watches at once. Caches of custom resources that are not installed are empty, and ready. */
-export function startCaches(common: CachesOptions): Caches {
+export function startCaches(common: CachesOptions) {
   const { metrics } = common;
   const share = createSharing();
   const custom = (path: string): Reflector<KubeObject> =>
     startReflector({ ...common, path, isOptional: true, trim: trimConfig, large: largeConfigs });
   const reflectors = {
-    waitingPods: startReflector({
+    waitingPods: startReflector<WaitingPod>({
       ...common,
       path: paths.pods(),
       fieldSelector: 'spec.nodeName=',
       trim: (object) => trimWaitingPod(object, share),
       large: { maxBytes: largeBytes.waitingPods, instead: incomplete },
     }),
-    runningPods: startReflector({
+    runningPods: startReflector<RunningPod>({
       ...common,
       path: paths.pods(),
       fieldSelector: 'spec.nodeName!=',
       trim: (object) => trimRunningPod(object, share),
       large: { maxBytes: largeBytes.runningPods },
     }),
-    nodes: startReflector({ ...common, path: paths.nodes(), trim: (object) => trimNode(object, share) }),
-    namespaces: startReflector({
+    nodes: startReflector<CachedNode>({
+      ...common,
+      path: paths.nodes(),
+      trim: (object) => trimNode(object, share),
+    }),
+    /** Their labels. */
+    namespaces: startReflector<Readonly<Record<string, string>>>({
       ...common,
       path: paths.namespaces(),
       trim: ({ metadata }) => metadata?.labels ?? {},
@@ -114,10 +107,10 @@ export function startCaches(common: CachesOptions): Caches {
 
   return {
     ...reflectors,
-    ready: async (signal) => {
+    ready: async (signal: AbortSignal): Promise<void> => {
       await Promise.all(all.map((reflector) => reflector.ready(signal)));
     },
-    stop: () => {
+    stop: (): void => {
       for (const reflector of all) reflector.stop();
       stopShowing();
       for (const objects of [...gauges, ...large]) objects.set(0);

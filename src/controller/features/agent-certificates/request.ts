@@ -44,18 +44,14 @@ export function trimRequest(object: KubeObject, account: string) {
   };
 }
 
-/** The content of a PKCS #10 request. */
-export interface RequestContent {
-  readonly publicKey: webcrypto.CryptoKey;
-  readonly subject: string;
-  /** DNS names. */
-  readonly names: readonly string[];
-  /** Whether there is anything else: other kinds of names, extensions or attributes. */
-  readonly hasMore: boolean;
-}
+export type RequestContent = NonNullable<Awaited<ReturnType<typeof readRequest>>>;
 
-/** @returns `undefined`: unreadable, not on P-256, or not signed by its own key */
-export async function readRequest(text: string): Promise<RequestContent | undefined> {
+/**
+ * The content of a PKCS #10 request: its DNS names, and whether it has anything else (other kinds of names,
+ * extensions or attributes).
+ * @returns `undefined`: unreadable, not on P-256, or not signed by its own key
+ */
+export async function readRequest(text: string) {
   const { x509 } = await import('../../../certificates/library.ts');
   try {
     const request = new x509.Pkcs10CertificateRequest(text);

@@ -75,14 +75,6 @@ export function createAgentNodes(leader: LeaderContext): () => Promise<void> {
   };
 }
 
-interface AgentNodesPlan {
-  readonly add: readonly CachedNode[];
-  /** Labeled nodes that their pool does not need. */
-  readonly surplus: readonly CachedNode[];
-  /** Pools without a healthy node. */
-  readonly uncovered: number;
-}
-
 /** A restarting node is back sooner. Pods leave a failed node after 5 min (`DefaultTolerationSeconds`). */
 const unreadyMs = 5 * 60_000;
 
@@ -92,12 +84,11 @@ const leavingTaints: ReadonlySet<string> = new Set([
   'ToBeDeletedByClusterAutoscaler',
 ]);
 
-/** @param now by the API server's clock */
-function planAgentNodes(
-  nodes: Iterable<CachedNode>,
-  wanted: Configuration['agentNodes'],
-  now: number,
-): AgentNodesPlan {
+/**
+ * @param now by the API server's clock
+ * @returns nodes to label, labeled nodes that their pool does not need, the number of pools without a healthy node
+ */
+function planAgentNodes(nodes: Iterable<CachedNode>, wanted: Configuration['agentNodes'], now: number) {
   const all = [...nodes].filter(({ os }) => os === 'linux');
   if (wanted === 'all') return { add: [], surplus: all.filter(isLabeled), uncovered: 0 };
   const plans = [...Map.groupBy(all, ({ pool }) => pool).values()].map((pool) => planPool(pool, wanted, now));
