@@ -17,18 +17,16 @@ import { runningDigests, type RunningTag, type TagUse } from './tags.ts';
 
 type PlatformChange = Pick<DriftedTag, 'lost' | 'gained'>;
 
-export type CheckResult =
-  /** `change`: the difference from running pods; `pulled`: their digests. */
-  | {
-      readonly kind: 'known';
-      readonly digest: string;
-      readonly change: PlatformChange | undefined;
-      readonly pulled: readonly string[];
-    }
-  /** The check failed. Known results stay. */
-  | { readonly kind: 'failed'; readonly code: FactsErrorCode }
-  /** There is nothing to check: an override decides, or no pod has pulled it. */
-  | { readonly kind: 'skipped' };
+export interface CheckResult {
+  /** `skipped`: there is nothing to check: an override decides, or no pod has pulled it. A code: the check failed. */
+  readonly result: 'same' | 'changed' | 'skipped' | FactsErrorCode;
+  /** What the tag names now, the difference from running pods, and their digests. Absent: known results stay. */
+  readonly known?: {
+    readonly digest: string;
+    readonly change: PlatformChange | undefined;
+    readonly pulled: readonly string[];
+  };
+}
 
 /** A lookup of the fleet takes 15 s at most. */
 const checkMs = 20_000;
@@ -51,11 +49,11 @@ export async function checkTag(options: CheckOptions): Promise<CheckResult> {
     return await check(options, limit);
   } catch (error) {
     signal.throwIfAborted();
-    if (limit.aborted) return { kind: 'failed', code: 'timeout' };
-    if (error instanceof CredentialError) return { kind: 'failed', code: 'unauthorized' };
+    if (limit.aborted) return { result: 'timeout' };
+    if (error instanceof CredentialError) return { result: 'unauthorized' };
     // A tag that cannot be checked must not stop the others.
     log.error({ err: error, image: options.tag.image }, 'a check for drift failed unexpectedly');
-    return { kind: 'failed', code: 'unavailable' };
+    return { result: 'unavailable' };
   }
 }
 
@@ -64,17 +62,17 @@ async function check({ leader, tag, use, known }: CheckOptions, signal: AbortSig
   const request = await requestOfPod(leader, use.pod, use.image, signal);
   const remembered = cache.peek(ofAnyAge(request));
   const isPulled = tag.uses.some(({ pod, image }) => pulledReferences(pod, image).length > 0);
-  if (remembered?.source === 'override' || !isPulled) return { kind: 'skipped' };
+  if (remembered?.source === 'override' || !isPulled) return { result: 'skipped' };
   // The check before is older than that, so the agent confirms what it remembers by one HEAD.
   const maxAgeMs = configuration().driftInterval / 2;
   const facts = await cache.get({ ...request, maxAgeMs }, { signal });
   const { digest, error, stale } = facts;
   if (digest === undefined || stale || (error && error.code !== 'not-an-image'))
-    return { kind: 'failed', code: error?.code ?? 'unavailable' };
+    return { result: error?.code ?? 'unavailable' };
 
   const running = runningDigests(tag, caches.nodes);
   const result = (change: PlatformChange | undefined, pulled: readonly string[]): CheckResult => {
-    return { kind: 'known', digest, change, pulled };
+    return { result: pulled.length === 0 ? 'same' : 'changed', known: { digest, change, pulled } };
   };
   const compared = (before: Pick<Comparison, 'before' | 'isComplete'>) => {
     const classes = [...(nodeClasses() ?? noNodes).values()].flat().map((group) => group.class);
@@ -84,7 +82,7 @@ async function check({ leader, tag, use, known }: CheckOptions, signal: AbortSig
   if (pulled.length > 0) {
     if (known?.digest === digest) return result(known, pulled);
     // Facts of a tag that constrains nothing have no platforms.
-    if (facts.platforms.length === 0 && !error) return { kind: 'failed', code: 'unavailable' };
+    if (facts.platforms.length === 0 && !error) return { result: 'unavailable' };
     return result(compared(await platformsOf(pulled.slice(0, maxCompared))), pulled);
   }
   if (running.size > 0) return result(undefined, []);

@@ -108,15 +108,14 @@ export function createDriftMonitor(leader: LeaderContext) {
     const known = drifted.get(tag.image);
     const refused = refusals.get(tag.image) ?? 0;
     const checked = await checkTag({ leader, tag, use: useFor(tag, refused), known });
-    reports.checked(resultOf(checked));
-    if (checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code))
-      refusals.set(tag.image, refused + 1);
-    if (checked.kind === 'known') await note(tag, checked, known);
+    reports.checked(checked.result);
+    if (/^(?:unauthorized|forbidden|not-found)$/u.test(checked.result)) refusals.set(tag.image, refused + 1);
+    if (checked.known) await note(tag, checked.known, known);
   }
 
   async function note(
     tag: RunningTag,
-    { digest, change, pulled }: CheckResult & { kind: 'known' },
+    { digest, change, pulled }: NonNullable<CheckResult['known']>,
     known: DriftedTag | undefined,
   ): Promise<void> {
     if (change === undefined) return void drifted.delete(tag.image);
@@ -182,10 +181,4 @@ function useFor({ uses }: RunningTag, refusals: number): RunningTag['uses'][numb
   const use = byCredentials.get(keys[refusals % keys.length] ?? '');
   if (use === undefined) throw new TypeError('a tag of running pods is used by none');
   return use;
-}
-
-function resultOf(checked: CheckResult): string {
-  if (checked.kind === 'failed') return checked.code;
-  if (checked.kind === 'skipped') return 'skipped';
-  return checked.pulled.length === 0 ? 'same' : 'changed';
 }

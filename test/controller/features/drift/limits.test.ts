@@ -152,6 +152,7 @@ t.test('malformed notes are ignored', async (t) => {
     { lost: 'arm64' },
     { gained: [1] },
     { since: 'now' },
+    { since: 7 },
     { image: 'r.example/other:1' },
   ];
   for (const change of changes)
