@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import { createServer as createTcpServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { unlessAborted } from '../../src/async/wait.ts';
 import { AgentError, createConnection, type AgentErrorCode } from '../../src/fleet/connection.ts';
@@ -10,7 +9,6 @@ import { createCa } from '../support/certificates.ts';
 import { clientNames, connect, createPki, serverNames, startScripted, type Script } from './support.ts';
 import { until } from '../support/until.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { listen } from '../support/listen.ts';
 import { like } from '../support/like.ts';
 
 const call = { signal: neverAborted, maxBytes: 10_000, body: { images: [], deadlineMs: 1 } };
@@ -160,18 +158,10 @@ t.test('an abort ends a request with a timeout', async (t) => {
   t.equal(agent.requests.length, 0, 'nothing is sent');
 });
 
-t.test('a server that never starts TLS is unreachable after the dial limit', async (t) => {
-  const sockets: Socket[] = [];
-  const server = createTcpServer((socket) => sockets.push(socket.on('error', () => {})));
-  const port = await listen(server);
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const { connection } = await setup(t, {}, { limits: { dialMs: 20 } });
-  const url = `https://127.0.0.1:${port}`;
-  const reason = /cannot be reached: connecting took longer than 20 ms/;
-  await fails(t, connection.json(url, '/v1/facts', call), 'unreachable', reason);
+t.test('an agent that has ended is unreachable', async (t) => {
+  const { agent, ask } = await setup(t);
+  await agent.stop();
+  await fails(t, ask(), 'unreachable', /^127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
 });
 
 t.test('a request on a stale connection is sent again on a new one', async (t) => {
@@ -254,19 +244,12 @@ t.test('a response without a usable message is reported by its status', async (t
 });
 
 t.test('malformed, oversized and truncated responses are refused', async (t) => {
-  const endless = (response: ServerResponse): void => {
-    while (!response.destroyed && response.write('x'.repeat(4096)));
-    if (!response.destroyed) response.once('drain', () => endless(response));
-  };
   const cases: [(response: ServerResponse) => unknown, AgentErrorCode, RegExp][] = [
     [(response) => response.end('<html>'), 'bad-answer', /not JSON/],
-    [endless, 'bad-answer', /larger than 10000 bytes/],
+    [(response) => response.end('x'.repeat(20_000)), 'bad-answer', /larger than 10000 bytes/],
     [(response) => response.writeHead(500).end('x'.repeat(100_000)), 'bad-answer', /larger than 8192 bytes/],
     [
-      (response) => {
-        response.writeHead(200, { 'content-length': 100 });
-        response.write('{"results":', () => response.destroy());
-      },
+      (response) => response.writeHead(200, { 'content-length': 9 }).write('{', () => response.destroy()),
       'unreachable',
       /during the response/,
     ],
@@ -291,16 +274,9 @@ t.test('lines are read whole, and bounded', async (t) => {
     }
     return { lines };
   }
-  t.strictSame(await read((response) => response.end('')), { lines: [] });
   t.strictSame(await read((response) => response.end('a\n\nbé\n')), { lines: ['a', 'bé'] });
-  const split = await read((response) => {
-    const bytes = Buffer.from('aé\nb\n');
-    response.write(bytes.subarray(0, 2), () => response.end(bytes.subarray(2)));
-  });
-  t.strictSame(split, { lines: ['aé', 'b'] });
   like(t, await read((response) => response.end('a\nb')), { lines: ['a'], code: 'unreachable' });
   like(t, await read((response) => response.end('a\n'.repeat(100)), 50), { code: 'bad-answer' });
   like(t, await read((response) => response.end('x'.repeat(70_000))), { code: 'bad-answer' });
   like(t, await read((response) => response.writeHead(503).end()), { code: 'failed' });
-  like(t, await read((response) => response.write('a\n', () => response.destroy())), { code: 'unreachable' });
 });
