@@ -144,7 +144,7 @@ t.test('if all Secrets are deleted at once, all of them are issued anew', async 
   t.equal(picture(world), 'B signing: B/B B/B B/B B/B');
 });
 
-/** `npm test` tries every second one. */
+/** `npm test` tries two of them. */
 const jumps = (
   [
     ['an hour ahead', hour],
@@ -156,7 +156,7 @@ const jumps = (
     ['back by more than the tolerance', -hour],
     ['back by a year', -365 * 24 * hour],
   ] as [string, number][]
-).filter((_, index) => isExhaustive || index % 2 === 1);
+).filter((_, index) => isExhaustive || index % 4 === 2);
 
 t.test('whichever clocks jump, machines with correct clocks can still connect', async (t) => {
   for (const [what, ms] of jumps) {
