@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { createPullSecrets, type PullSecrets } from '../../../../src/cluster/pull-secrets.ts';
 import { notesOf } from '../../../../src/controller/features/drift/drift.ts';
-import { fairShare, nextCheckAt, runningTags } from '../../../../src/controller/features/drift/tags.ts';
+import { fairShare, runningTags } from '../../../../src/controller/features/drift/tags.ts';
 import {
   formatDrifted,
   keyOfDrifted,
@@ -92,20 +92,6 @@ t.test('images by digest, images that are never pulled, and ended pods are not c
   test.store.put('/api/v1/namespaces/shop/pods/done', { ...done, status });
   await test.advance(6 * hour);
   t.strictSame(test.counts(), { head: 0, get: 0 });
-});
-
-t.test('each tag is checked once per interval', async (t) => {
-  for (let index = 0; index < 200; index += 1) {
-    const image = `registry.example/app-${index}:1`;
-    let due = 0;
-    // Rounds of any length, even longer than the interval.
-    for (let at = 0; at < 100 * hour;) {
-      const next = at + ((index * 7919 + at) % (90 * 60_000)) + 1;
-      due += nextCheckAt(image, 6 * hour, at) <= next ? 1 : 0;
-      at = next;
-    }
-    t.ok(due >= 16 && due <= 17, `${due} in 100 hours`);
-  }
 });
 
 t.test('beyond the limit of tags, namespaces take turns, and each round chooses the same tags', async (t) => {
