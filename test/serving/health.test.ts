@@ -70,7 +70,8 @@ test('a failed scrape does not end the process', async (t) => {
   });
   const server = await startHealth({ listen: '127.0.0.1:0', ready: {}, metrics, log });
   t.teardown(() => server.drain(0));
-  await t.rejects(send(`${server.url}/metrics`), { code: 'ECONNRESET' });
+  const signal = AbortSignal.timeout(30_000);
+  await t.rejects(send(`${server.url}/metrics`, { signal }), { code: 'ECONNRESET' });
   like(t, await send(`${server.url}/healthz`), { status: 200 });
   like(t, lines, [{ level: 'error' }]);
 });

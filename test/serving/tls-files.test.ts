@@ -60,7 +60,8 @@ test('a client reloads its files', async (t) => {
   await writeTls(dir, second);
   await until(() => files.current().cert === second.cert, 'the new pair');
   t.equal(reveal(files.current().key), second.key, 'never a mixed pair');
-  t.equal(changes, 1);
+  files.take(files.current());
+  t.equal(changes, 1, 'the same pair is no change');
 });
 
 test('if the new pair is broken, the old one stays, with one log line', async (t) => {
