@@ -54,14 +54,6 @@ t.test('a request on a stale connection is repeated once', async (t) => {
   t.equal(registry.requests.length, 5);
 });
 
-t.test('a request is not repeated after its response began', async (t) => {
-  const { registry, ask } = await setUp(t);
-  await ask();
-  registry.faults.add(/manifests/, { kind: 'short', missing: 10 });
-  await t.rejects(ask(), { code: 'unavailable' });
-  t.equal(registry.requests.length, 2);
-});
-
 t.test('connections are shared only if trust and client certificate are equal', async (t) => {
   const { registry, client } = await setUp(t);
   const ca = await createCa();

@@ -34,27 +34,22 @@ async function inUse(): Promise<Bench> {
   return made;
 }
 
-for (const [name, imageOf] of [
-  ['of one registry', (n: number) => `evil.example/app-${n}:v1`],
-  ['each of its own registry', (n: number) => `evil-${n}.example/app:v1`],
-  ['of the registry of the others', (n: number) => `docker.io/evil/app-${n}:v1`],
-] as const) {
-  t.test(`hostile images, ${name}, evict no images of other namespaces`, async (t) => {
-    const made = await inUse();
-    for (let round = 0; round < 2; round += 1) {
-      for (let n = 0; n < hostileImages; n += 1) {
-        const request = requestFor(imageOf(n), { namespace: 'hostile' });
-        if (!made.cache.peek(request)) await made.lookUp(request, hostile(imageOf(n)));
-      }
-      t.equal(known(made, honest), honest.length, `round ${round}`);
+t.test('hostile images, each of its own registry, evict no images of other namespaces', async (t) => {
+  const made = await inUse();
+  for (let round = 0; round < 2; round += 1) {
+    for (let n = 0; n < hostileImages; n += 1) {
+      const image = `evil-${n}.example/app:v1`;
+      const request = requestFor(image, { namespace: 'hostile' });
+      if (!made.cache.peek(request)) await made.lookUp(request, hostile(image));
     }
-    t.ok(made.cache.bytes <= maxBytes);
-    t.ok(made.cache.size < honest.length + hostileImages, 'the cache was full');
-    const fresh = Array.from({ length: 100 }, (_, n) => `quay.io/team/new-${n}:v1`);
-    for (const image of fresh) await made.lookUp(requestFor(image, { namespace: 'new' }), factsOf(image));
-    t.equal(known(made, fresh), fresh.length, 'new images of others are kept');
-  });
-}
+    t.equal(known(made, honest), honest.length, `round ${round}`);
+  }
+  t.ok(made.cache.bytes <= maxBytes);
+  t.ok(made.cache.size < honest.length + hostileImages, 'the cache was full');
+  const fresh = Array.from({ length: 100 }, (_, n) => `quay.io/team/new-${n}:v1`);
+  for (const image of fresh) await made.lookUp(requestFor(image, { namespace: 'new' }), factsOf(image));
+  t.equal(known(made, fresh), fresh.length, 'new images of others are kept');
+});
 
 t.test('images from before a restart belong to the namespaces that use them', async (t) => {
   const made = bench({ maxBytes });

@@ -20,9 +20,7 @@ const pause: Fault = { kind: 'status', status: 503, headers: { 'retry-after': '9
 const failures: readonly (readonly [string, Fault])[] = [
   ['503 with Retry-After', pause],
   ['429 with Retry-After', { ...pause, status: 429 }],
-  ['500', { kind: 'status', status: 500 }],
   ['closed connections', { kind: 'drop' }],
-  ['cut responses', { kind: 'short', missing: 1 }],
 ];
 
 for (const [name, fault] of failures) {

@@ -13,7 +13,6 @@ import { FactsCache } from '../../../src/images/cache/cache.ts';
 import { createRequestOf } from '../../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../facts.ts';
 import { InvalidDocument } from '../../../src/http/json.ts';
-import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { systemClock } from '../../../src/async/clock.ts';
@@ -26,7 +25,7 @@ import { createPullSecrets } from '../../../src/cluster/pull-secrets.ts';
 import { BadReview, formatReview, parseReview } from '../../../src/webhook/review.ts';
 import { defaultPolicy, facts } from '../placement-input.ts';
 import { words } from './inputs.ts';
-import { parsed, type FuzzTarget } from './target.ts';
+import type { FuzzTarget } from './target.ts';
 
 const architectures: Readonly<Record<string, string>> = { web: 'amd64 arm64', legacy: 'amd64', artifact: '' };
 
@@ -119,16 +118,6 @@ export const factsRequests: FuzzTarget = {
 
 export const clusterTargets: readonly FuzzTarget[] = [
   reviews,
-  {
-    name: 'facts on the wire',
-    examples: [
-      `{"image":"nginx","digest":"sha256:${'b'.repeat(64)}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64","variant":"v8"}],"source":"registry","credentialSource":"anonymous","endpoint":"registry-1.docker.io","confirmedAt":"2026-11-21T00:00:00Z","stale":false}`,
-      '{"image":"nginx","platforms":[],"source":"memory","credentialSource":"docker-config","endpoint":"","confirmedAt":"2026-11-21T00:00:00Z","stale":true,"error":{"code":"rate-limited","message":"later","retryAfterMs":1000}}',
-    ],
-    words: words('{ } [ ] , null "" -1 "platforms": "error": "unauthorized" "stale":1'),
-    feed: (input) => readFacts(parsed(input)),
-    expected: [InvalidFacts],
-  },
   factsRequests,
   {
     name: 'requests to the controller',

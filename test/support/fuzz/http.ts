@@ -128,6 +128,7 @@ export const httpTargets: readonly FuzzTarget[] = [
     examples: [
       facts,
       `${facts}\n${facts.replace(`nginx@${digest}`, 'nginx')}`,
+      '{"image":"nginx","platforms":[],"source":"memory","credentialSource":"docker-config","endpoint":"","confirmedAt":"2026-11-21T00:00:00Z","stale":true,"error":{"code":"rate-limited","message":"later","retryAfterMs":1000}}',
       '{"nodeName":"n1","architecture":"arm64","version":"1","credentialFingerprint":"abc"}',
     ],
     words: words('{ } [ ] , null "digest": "confirmedAt":"9999-12-31T23:59:59Z"', '\n'),
