@@ -2,10 +2,9 @@
  * The pods to check, in files, standard input, and the manifests in directories: in workloads, other objects
  * with a pod spec (Argo, Knative), lists and arrays.
  */
-import type { Stats } from 'node:fs';
 import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FileError, fileError, listDirectory } from '../../src/files/read.ts';
+import { fileError, listDirectory } from '../../src/files/read.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/terms.ts';
 import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
@@ -52,7 +51,7 @@ const kustomizations = ['kustomization.yaml', 'kustomization.yml', 'Kustomizatio
  * Reads one file after the other, and keeps only what is needed of each.
  * @param paths of files and directories; `-`: standard input
  * @param note gets what is not read, and why
- * @throws UsageError
+ * @throws UsageError, FileError
  */
 export async function podsInFiles(
   paths: readonly string[],
@@ -62,7 +61,7 @@ export async function podsInFiles(
   const found: CheckedPod[] = [];
   let objects = 0;
   for (const path of paths) {
-    const isDirectory = path !== '-' && (await statOf(path, stat)).isDirectory();
+    const isDirectory = path !== '-' && (await stat(path).catch(unreadable(path))).isDirectory();
     for (const file of isDirectory ? await filesBelow(path, note) : [path]) {
       const input = await readText(file, stdin);
       // Directories also hold other files, which need not be valid YAML.
@@ -84,7 +83,7 @@ export async function podsInFiles(
 async function filesBelow(top: string, note: (message: string) => void): Promise<readonly string[]> {
   const found: string[] = [];
   async function search(directory: string, depth: number): Promise<void> {
-    const names = await namesIn(directory);
+    const names = await listDirectory(directory, { maxEntries: maxFiles });
     if (names.includes('Chart.yaml') && names.includes('templates')) {
       note(`${directory} is not read: it is a chart; helm template ${directory} | archwright check -`);
       return;
@@ -96,7 +95,7 @@ async function filesBelow(top: string, note: (message: string) => void): Promise
     }
     for (const name of names) {
       const path = join(directory, name);
-      const stats = await statOf(path);
+      const stats = await lstat(path).catch(unreadable(path));
       // Links to directories could lead in circles. Hidden ones and those of packages hold no manifests.
       const isSearched = stats.isDirectory() && !name.startsWith('.') && name !== 'node_modules';
       if (isSearched && depth < maxDirectoryDepth) await search(path, depth + 1);
@@ -108,21 +107,10 @@ async function filesBelow(top: string, note: (message: string) => void): Promise
   return found;
 }
 
-async function namesIn(directory: string): Promise<readonly string[]> {
-  try {
-    return await listDirectory(directory, { maxEntries: maxFiles });
-  } catch (error) {
-    throw error instanceof FileError ? new UsageError(error.message) : error;
-  }
-}
-
-/** @param read `stat` for a path that a person names, which may be a link to a directory */
-async function statOf(path: string, read: (path: string) => Promise<Stats> = lstat): Promise<Stats> {
-  try {
-    return await read(path);
-  } catch (error) {
-    throw new UsageError(fileError(path, error).message);
-  }
+function unreadable(path: string): (error: unknown) => never {
+  return (error) => {
+    throw fileError(path, error);
+  };
 }
 
 /** Real pod specs are 12 levels deep in a list of lists. */

@@ -3,7 +3,7 @@
  * node's own annotation or label.
  */
 import * as v from 'valibot';
-import { decodeUtf8, FileError, readBounded } from '../../../src/files/read.ts';
+import { readText } from '../../../src/files/read.ts';
 import type { Node } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';
@@ -78,15 +78,9 @@ const form = v.strictObject({
 /** 5,000 entries of the size of the example. */
 const maxBytes = 1024 * 1024;
 
-/** @param path `undefined`: no file @throws UsageError with file and line */
+/** @param path `undefined`: no file @throws UsageError with file and line; FileError */
 export async function readPrices(path: string | undefined): Promise<PriceList> {
-  if (path === undefined) return noPriceList;
-  try {
-    return parsePrices(decodeUtf8(await readBounded(path, { maxBytes }), path), path);
-  } catch (error) {
-    if (error instanceof FileError) throw new UsageError(`--prices: ${error.message}`);
-    throw error;
-  }
+  return path === undefined ? noPriceList : parsePrices(await readText(path, { maxBytes }), path);
 }
 
 /** @throws UsageError with file and line */

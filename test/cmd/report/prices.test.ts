@@ -320,7 +320,7 @@ t.test('invalid prices are an error before any request', async (t) => {
   const { prices } = files(t, { prices: 'currency = 1' });
   for (const [args, message] of [
     [['--html', '-', '--prices', prices], /prices: currency must be a code/],
-    [['--html', '-', '--prices', `${prices}.none`], /--prices: .*there is no such file/],
+    [['--html', '-', '--prices', `${prices}.none`], /prices\.none: there is no such file/],
   ] as const)
     like(t, await run(['report', ...args]), { code: 2, err: message });
 });
