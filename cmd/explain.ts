@@ -113,8 +113,8 @@ async function readObjects({ flags, io }: Call, areNamed: boolean): Promise<read
 
 function warnOfSkipped({ skipped, unclear }: Input, { say }: Pick<Call, 'say'>): void {
   const warn = (message: string): void => say(message, 'warning');
-  for (const { kind, name, place } of skipped)
-    warn(`${place}: skipped ${cell(kind)} ${cell(name)}: it has no pods`);
+  for (const { request, name, place } of skipped)
+    warn(`${place}: skipped ${cell(request.kind.kind)} ${cell(name)}: it has no pods`);
   for (const place of unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
 }
 

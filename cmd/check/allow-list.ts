@@ -4,16 +4,7 @@ import type { Reference } from '../../src/images/references/reference.ts';
 import { imagePattern, OverridePatternError } from '../../src/images/sources/overrides.ts';
 import { architecture, readTomlFile } from '../program/toml-file.ts';
 
-export interface AllowEntry {
-  readonly image: string;
-  readonly matches: (reference: Reference) => boolean;
-  /** Absent: all. */
-  readonly architectures?: readonly string[];
-  readonly reason?: string;
-  /** Such as `2027-03-31`. */
-  readonly expires?: string;
-  readonly line: number;
-}
+export type AllowEntry = ReturnType<typeof parseAllowList>[number];
 
 const entry = v.strictObject({
   image: v.pipe(
@@ -28,6 +19,7 @@ const entry = v.strictObject({
       }
     }),
   ),
+  /** Default: all. */
   architectures: v.exactOptional(v.array(architecture)),
   reason: v.exactOptional(v.pipe(v.string(), v.maxLength(500))),
   expires: v.exactOptional(
@@ -42,7 +34,7 @@ const form = v.strictObject({
 });
 
 /** @throws UsageError with file and line */
-export function parseAllowList(text: string, file: string): readonly AllowEntry[] {
+export function parseAllowList(text: string, file: string) {
   const { value, lineOf } = readTomlFile(text, file, form);
   return value.allow.map(({ image, ...rest }, index) => ({
     ...image,

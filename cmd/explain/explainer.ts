@@ -1,6 +1,6 @@
 /** Explains one object: the webhook's own steps, with time to wait for each image. */
 import jsonPatch from 'fast-json-patch';
-import type { Operation, Outcome, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
+import type { Operation, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { OwnerReference, PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
@@ -23,16 +23,7 @@ import { messageOf } from '../../src/names/printable.ts';
 /** Each is a GET. A pod names one node, or a few. */
 const maxNamedNodes = 16;
 
-export interface RunningNow {
-  readonly name: string;
-  /** Absent while it waits. */
-  readonly node: string | undefined;
-  readonly architecture: string | undefined;
-  /** Its record has the outcome when it was placed, and the architectures that were required then. */
-  readonly outcome: Outcome | undefined;
-  readonly required: readonly string[] | undefined;
-  readonly widened: true | undefined;
-}
+export type RunningNow = ReturnType<typeof runningNow>;
 
 export interface Explanation {
   readonly subject: Subject;
@@ -169,16 +160,18 @@ function isOfCluster({ kind, node }: Subject, pod: AdmittedPod['pod']): boolean 
   return kind === 'Pod' && (node !== undefined || decidedOutcome(pod) !== undefined);
 }
 
+/** @param node absent while the pod waits */
 function runningNow(
   pod: AdmittedPod['pod'],
   node: string | undefined,
   architectureOf: (node: string) => string | undefined,
-): RunningNow {
+) {
   const { architectures: required, isWidened } = uncheckedRecord(pod);
   return {
     name: pod.metadata?.name ?? '',
     node,
     architecture: node === undefined ? undefined : architectureOf(node),
+    /** When it was placed, with the architectures that were required then. */
     outcome: decidedOutcome(pod),
     required,
     widened: isWidened || undefined,

@@ -23,29 +23,20 @@ export interface Subject {
   readonly pods?: readonly Pod[] | undefined;
 }
 
-export interface Input {
-  readonly subjects: readonly Subject[];
-  /** By `namespace/name`. */
-  readonly secrets: ReadonlyMap<string, Secret>;
-  /** Names of pull secrets by `namespace/name` of the service account. */
-  readonly serviceAccounts: ReadonlyMap<string, readonly string[]>;
-  readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
-  readonly clusterConfigs: readonly KubeObject[];
-  readonly podConfigs: readonly KubeObject[];
-  readonly skipped: readonly { readonly kind: string; readonly name: string; readonly place: string }[];
-  /** Places of documents that are not Kubernetes objects. */
-  readonly unclear: readonly string[];
-}
+export type Input = ReturnType<typeof sortObjects>;
 
 /** Sorts objects by what they are for. @param namespace default namespace */
-export function sortObjects(found: readonly FoundObject[], namespace: string): Input {
+export function sortObjects(found: readonly FoundObject[], namespace: string) {
   const subjects: Subject[] = [];
+  /** By `namespace/name`. */
   const secrets = new Map<string, Secret>();
+  /** Names of pull secrets by `namespace/name` of the service account. */
   const serviceAccounts = new Map<string, readonly string[]>();
   const namespaces = new Map<string, Readonly<Record<string, string>>>();
   const clusterConfigs: KubeObject[] = [];
   const podConfigs: KubeObject[] = [];
-  const skipped: Input['skipped'][number][] = [];
+  const skipped: Pick<Subject, 'name' | 'place' | 'request'>[] = [];
+  /** Places of documents that are not Kubernetes objects. */
   const unclear: string[] = [];
 
   for (const { value, file, line, node, pods } of found) {
@@ -70,7 +61,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
     else if (isOurs(object, clusterConfigKind)) clusterConfigs.push({ ...object, metadata: { name } });
     else if (isOurs(object, podConfigKind))
       podConfigs.push({ ...object, metadata: { name, namespace: home } });
-    else skipped.push({ kind, name, place });
+    else skipped.push({ name, place, request });
   }
   return { subjects, secrets, serviceAccounts, namespaces, clusterConfigs, podConfigs, skipped, unclear };
 }

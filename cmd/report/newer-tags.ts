@@ -4,7 +4,7 @@ import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
 import { scopedKey, scopeOf } from '../../src/images/cache/entry.ts';
 import type { ImageRequest } from '../../src/images/facts/facts.ts';
-import { parseReference, validReference, type Reference } from '../../src/images/references/reference.ts';
+import { parseReference, validReference } from '../../src/images/references/reference.ts';
 import { byName } from '../../src/names/values.ts';
 import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
 import { createProgress } from '../program/terminal.ts';
@@ -35,13 +35,7 @@ export interface NewerTags {
   readonly problems: readonly string[];
 }
 
-/** An image that lacks the architecture, with the pods whose credentials could read it. */
-interface Candidate {
-  readonly image: string;
-  readonly tag: string;
-  readonly reference: Reference;
-  readonly users: ReadonlySet<MadePod>;
-}
+type Candidate = ReturnType<typeof candidates>['images'][number];
 
 /** Endpoints and credentials are those of `inspect`, and image facts are cached as by `check`. */
 export async function findNewerTags(
@@ -137,6 +131,7 @@ export async function findNewerTags(
   return { byImage, problems: [...problems].toSorted(byName) };
 }
 
+/** Images that lack the architecture, each with the pods whose credentials could read it. */
 function candidates(pods: readonly JudgedPod[]) {
   const lacking = new Map<string, Set<MadePod>>();
   for (const { pod, blockers } of pods)

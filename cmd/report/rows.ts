@@ -29,19 +29,7 @@ export interface Share extends Requests {
   readonly pods: number;
 }
 
-export interface WorkloadRow extends Judged, Share {
-  readonly namespace: string;
-  readonly kind: string;
-  readonly name: string;
-  /** Pods by the architecture of their nodes, sorted. */
-  readonly on: Readonly<Record<string, number>>;
-  /** Pods by the outcome in their records, sorted; pods without one are not in it. */
-  readonly decided: Readonly<Record<string, number>>;
-  /** What blocks its pods; `ready` if nothing does. */
-  readonly causes: readonly State[];
-  /** Per month; absent without prices. */
-  readonly saved: readonly [low: number, high: number] | undefined;
-}
+export type WorkloadRow = ReturnType<typeof workloadRows>[number];
 
 /** With the requests of the containers that run it. */
 export interface ImageRow extends Omit<JudgedImage, 'state'>, Share {
@@ -61,8 +49,12 @@ export interface Total extends Share {
 /** Rows by workload, several if its pods differ. Those that could move come first, by their CPU requests. */
 export function workloadRows(
   pods: readonly JudgedPod[],
-  money?: { savingsOf(pods: readonly JudgedPod[]): { readonly saved: WorkloadRow['saved'] } | undefined },
-): readonly WorkloadRow[] {
+  money?: {
+    savingsOf(
+      pods: readonly JudgedPod[],
+    ): { readonly saved: readonly [low: number, high: number] } | undefined;
+  },
+) {
   const groups = Map.groupBy(pods, ({ workload, pod, verdict, why, blockers }) =>
     JSON.stringify([workloadKey(workload, pod), verdict, why, blockers]),
   );
@@ -76,11 +68,14 @@ export function workloadRows(
         kind: workload.kind,
         name: workload.name,
         ...shareOf(all),
+        /** Pods by the architecture of their nodes, sorted. */
         on: countsOf(all.flatMap((each) => each.on ?? [])),
+        /** Pods by the outcome in their records, sorted; pods without one are not in it. */
         decided: countsOf(all.flatMap((each) => decidedOutcome(each.pod.made.pod) ?? [])),
         verdict,
         why,
         causes: causesOf([first]),
+        /** Per month; absent without prices. */
         saved: money?.savingsOf(all)?.saved,
       };
     })
@@ -166,6 +161,8 @@ function rank({ verdict }: { readonly verdict: Verdict }): number {
   return verdicts.indexOf(verdict);
 }
 
-function byWeight(a: WorkloadRow | ImageRow, b: WorkloadRow | ImageRow): number {
+type Weighed = Pick<ImageRow, 'verdict' | 'cpu' | 'memory'>;
+
+function byWeight(a: Weighed, b: Weighed): number {
   return rank(a) - rank(b) || b.cpu - a.cpu || b.memory - a.memory;
 }

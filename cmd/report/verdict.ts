@@ -31,7 +31,7 @@ export type Cause = (typeof causes)[number];
 export const states = ['ready', ...causes] as const;
 export type State = (typeof states)[number];
 
-const verdictOf: Readonly<Record<State, Verdict>> = {
+export const verdictOf: Readonly<Record<State, Verdict>> = {
   ready: 'yes',
   image: 'no',
   broken: 'no',

@@ -57,3 +57,8 @@ export function rangeText(range: readonly [low: number, high: number] | undefine
   const [from, to] = [money.format(range[0]), money.format(range[1])];
   return from === to ? from : `${from} to ${to}`;
 }
+
+/** @returns between 0 and 1; 1 for a part of nothing */
+export function ratio(part: number, whole: number): number {
+  return whole === 0 ? 1 : part / whole;
+}

@@ -1,14 +1,16 @@
 /** `report --html`: one page without requests. `npm run docs` builds its script and style from `page/`. */
 import { createHash } from 'node:crypto';
 import { printable } from '../../../src/names/printable.ts';
+import { byName } from '../../../src/names/values.ts';
 import { programVersion } from '../../program/version.ts';
-import type { Report } from '../contents.ts';
+import { imageColumns, maxNameBytes, workloadColumns, type Column, type Report } from '../contents.ts';
+import { causesOf, shareOf, workloadsIn, type JudgedPod } from '../rows.ts';
+import type { State } from '../verdict.ts';
 import { pageScript, pageStyle } from './assets.ts';
 import { firstChanges } from './changes.ts';
-import type { PageData } from './data.ts';
+import { ratio, type PageData, type PageTable } from './data.ts';
 import { embeddedJson, Html, markup, section } from './html.ts';
 import { changesSection, moneySection, stateLabels, todaySection } from './sections.ts';
-import { pageTables } from './tables.ts';
 
 export function reportPage(report: Report): string {
   const { pods, architecture, namespaces, lookups, made, money } = report;
@@ -71,4 +73,55 @@ const policy = [
 
 function sourceHash(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+}
+
+function pageTables(report: Report): readonly PageTable[] {
+  return [
+    tableOf('workloads', 'Workloads', report.workloads, workloadColumns(report)),
+    tableOf('namespaces', 'Namespaces', namespaceRows(report.pods), namespaceColumns),
+    tableOf('images', 'Images', report.images, imageColumns(report)),
+  ];
+}
+
+/** Those with the most blocked CPU requests come first. */
+function namespaceRows(pods: readonly JudgedPod[]) {
+  return [...Map.groupBy(pods, ({ pod }) => pod.namespace)]
+    .map(([namespace, group]) => ({
+      namespace,
+      workloads: workloadsIn(group),
+      all: shareOf(group),
+      ready: shareOf(group.filter(({ blockers }) => blockers.length === 0)),
+      causes: causesOf(group),
+    }))
+    .sort((a, b) => b.all.cpu - b.ready.cpu - (a.all.cpu - a.ready.cpu) || byName(a.namespace, b.namespace));
+}
+
+const namespaceColumns: readonly Column<ReturnType<typeof namespaceRows>[number]>[] = [
+  { label: 'Namespace', kind: 'text', cell: ({ namespace }) => printable(namespace, maxNameBytes) },
+  { label: 'Workloads', kind: 'count', cell: ({ workloads }) => workloads },
+  { label: 'Pods', kind: 'count', cell: ({ all }) => all.pods },
+  { label: 'Pods that can run', kind: 'share', cell: ({ all, ready }) => ratio(ready.pods, all.pods) },
+  { label: 'CPU', kind: 'cores', cell: ({ all }) => all.cpu },
+  { label: 'CPU that can run', kind: 'share', cell: ({ all, ready }) => ratio(ready.cpu, all.cpu) },
+  { label: 'Memory', kind: 'bytes', cell: ({ all }) => all.memory },
+  { label: 'Memory that can run', kind: 'share', cell: ({ all, ready }) => ratio(ready.memory, all.memory) },
+  { label: 'State', kind: 'causes', cell: ({ causes }) => causes },
+];
+
+/** Rows that are blocked come first, else in their order. */
+function tableOf<T extends { readonly causes: readonly State[] }>(
+  id: string,
+  label: string,
+  items: readonly T[],
+  columns: readonly Column<T>[],
+): PageTable {
+  const isReady = ({ causes }: T): number => (causes.length === 1 && causes[0] === 'ready' ? 1 : 0);
+  return {
+    id,
+    label,
+    columns: columns.map(({ label, kind }) => ({ label, kind })),
+    rows: items
+      .toSorted((a, b) => isReady(a) - isReady(b))
+      .map((item) => columns.map(({ cell }) => cell(item))),
+  };
 }

@@ -1,14 +1,13 @@
 /** The parts of the page that need no script. */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import { counted } from '../../program/table.ts';
-import { bytes, percent, rangeText, rounded } from './data.ts';
+import { bytes, percent, rangeText, ratio, rounded } from './data.ts';
 import { unpriced, type Money } from '../prices/savings.ts';
 import { mainState, states, type Cause, type State } from '../verdict.ts';
 import { shareOf, type JudgedPod, type Share } from '../rows.ts';
 import type { Report } from '../contents.ts';
 import type { Change } from './changes.ts';
 import { bar, markup, numberCells, section, swatch, table, type Head, type Html } from './html.ts';
-import { ratio } from './tables.ts';
 
 type Measure = keyof Share;
 

@@ -96,7 +96,8 @@ export function parsePrices(text: string, file: string): PriceList {
   return { currency, hoursPerMonth, entries: node };
 }
 
-export interface NodeKind {
+/** A kind of node with its price for an hour. */
+export interface Offer {
   readonly architecture: string;
   readonly vcpu: number;
   /** Bytes. */
@@ -104,10 +105,6 @@ export interface NodeKind {
   readonly instanceType: string;
   readonly region: string;
   readonly capacityType: (typeof capacityTypes)[number];
-}
-
-/** A kind of node with its price for an hour. */
-export interface Offer extends NodeKind {
   readonly price: number;
   readonly source: 'file' | 'node';
 }
@@ -116,7 +113,7 @@ export interface Offer extends NodeKind {
 const viewerLabel = 'eks-node-viewer/instance-price';
 
 /** @returns `undefined` if the node does not say its size or architecture */
-function kindOfNode(node: Node): NodeKind | undefined {
+function kindOfNode(node: Node): Omit<Offer, 'price' | 'source'> | undefined {
   const labels = node.metadata?.labels ?? {};
   const { capacity } = (node.status ?? {}) as { readonly capacity?: Readonly<Record<string, unknown>> };
   const architecture = architectureOf(node);

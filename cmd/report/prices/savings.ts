@@ -7,7 +7,7 @@
 import { byName } from '../../../src/names/values.ts';
 import type { ReportedNode } from '../pods.ts';
 import type { JudgedPod } from '../rows.ts';
-import { offersOfFile, type NodeKind, type Offer, type PriceList } from './prices.ts';
+import { offersOfFile, type Offer, type PriceList } from './prices.ts';
 
 export type Range = readonly [low: number, high: number];
 
@@ -111,7 +111,7 @@ function kindsOf(offers: readonly Offer[], list: PriceList, architecture: string
   return [...kinds].toSorted(([a], [b]) => byName(a, b)).map(([, kind]) => kind);
 }
 
-function identityOf({ architecture, instanceType, region, capacityType }: NodeKind): string {
+function identityOf({ architecture, instanceType, region, capacityType }: Offer): string {
   return JSON.stringify([architecture, instanceType, region, capacityType]);
 }
 

@@ -1,5 +1,5 @@
 /** Judged pods for tests of the page of `archwright report`. */
-import type { Blocker } from '../../../cmd/report/verdict.ts';
+import { verdictOf, type Blocker } from '../../../cmd/report/verdict.ts';
 import { reportOf, type Report } from '../../../cmd/report/contents.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { offerOfNode, parsePrices } from '../../../cmd/report/prices/prices.ts';
@@ -20,15 +20,6 @@ export interface JudgedOptions {
   readonly why?: string;
 }
 
-const verdicts = {
-  ready: 'yes',
-  image: 'no',
-  broken: 'no',
-  unknown: 'unknown',
-  selector: 'pinned',
-  affinity: 'pinned',
-} as const;
-
 export function judgedPod(options: JudgedOptions): JudgedPod {
   const { namespace = 'shop', kind = 'Deployment', name, image = `registry.example.com/${name}:1` } = options;
   const { cpu = 1, memory = 2 ** 30, on, node, blockers = [], why = '' } = options;
@@ -45,13 +36,13 @@ export function judgedPod(options: JudgedOptions): JudgedPod {
   return {
     pod: { namespace, owner: undefined, name, node, made },
     workload: { apiVersion: 'apps/v1', kind, name },
-    verdict: verdicts[main?.cause ?? 'ready'],
+    verdict: verdictOf[main?.cause ?? 'ready'],
     why,
     images: [
       {
         image,
         state,
-        verdict: verdicts[state],
+        verdict: verdictOf[state],
         ...(state !== 'unknown' && { architectures: state === 'ready' ? ['amd64', 'arm64'] : ['amd64'] }),
         why,
       },
