@@ -101,9 +101,12 @@ function parseHost(url: string, dir: string, table: Table, rules: ContainerdRule
   const skipVerify = fields.flag('skip_verify');
   const capabilities = parseCapabilities(fields.texts('capabilities') ?? [], rules);
   const location = parseLocation(url, fields.flag('override_path') === true);
-  const ca = parseCa(fields.any('ca'), dir);
+  const files = fields.any('ca');
+  const ca = files === undefined ? undefined : textsOf(files, 'ca').map((name) => absolute(name, dir));
   const client = parseClient(fields.any('client'), dir);
-  const headers = parseHeaders(fields.table('header') ?? {});
+  const headers = Object.entries(fields.table('header') ?? {}).flatMap(([name, value]) =>
+    textsOf(value, `the header ${JSON.stringify(name)}`).map((item) => ({ name, value: secret(item) })),
+  );
   const timeout = rules.dialTimeout ? (fields.text('dial_timeout') ?? '') : '';
   const dialTimeoutMs = timeout === '' ? undefined : parseGoDuration(timeout);
   if (timeout !== '' && dialTimeoutMs === undefined)
@@ -135,11 +138,10 @@ function parseCapabilities(written: readonly string[], rules: ContainerdRules): 
   return known.filter((name) => wanted.has(name));
 }
 
-function parseCa(value: unknown, dir: string): string[] | undefined {
-  if (value === undefined) return undefined;
-  if (isText(value)) return [absolute(value, dir)];
-  if (isTexts(value)) return value.map((name) => absolute(name, dir));
-  throw invalid('ca must be a string or a list of strings');
+function textsOf(value: unknown, what: string): readonly string[] {
+  if (isText(value)) return [value];
+  if (isTexts(value)) return value;
+  throw invalid(`${what} must be a string or a list of strings`);
 }
 
 /** A string, a list of strings (files with both certificate and key) or a list of pairs. */
@@ -159,14 +161,6 @@ function parseClient(value: unknown, dir: string): [string, string][] | undefine
 
 function wrongClient(): InvalidConfig {
   return invalid('client must be a file, or a list of files and pairs of certificate and key');
-}
-
-function parseHeaders(table: Table): Header[] {
-  return Object.entries(table).flatMap(([name, value]) => {
-    if (isText(value)) return [{ name, value: secret(value) }];
-    if (isTexts(value)) return value.map((item) => ({ name, value: secret(item) }));
-    throw invalid(`the header ${JSON.stringify(name)} must be a string or a list of strings`);
-  });
 }
 
 /** Go's `filepath.Join`: an empty name is the directory, which fails later, or stays empty without one. */
