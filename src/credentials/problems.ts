@@ -36,13 +36,3 @@ export function readProblems(value: unknown): readonly SourceProblem[] {
 export function describeProblem({ origin, message }: SourceProblem): string {
   return message.startsWith(origin) ? message : `${origin}: ${message}`;
 }
-
-/** The problems that were not known before, for the log. */
-export function newProblems(
-  problems: readonly SourceProblem[],
-  before: readonly SourceProblem[] = [],
-): readonly SourceProblem[] {
-  const identify = ({ origin, message }: SourceProblem): string => `${origin}\0${message}`;
-  const known = new Set(before.map(identify));
-  return problems.filter((problem) => !known.has(identify(problem)));
-}

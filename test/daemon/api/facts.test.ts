@@ -180,29 +180,6 @@ function sharing(shared = function* (): Generator<ImageFacts> {}): FactsOptions[
   return { shared, size: 0, get: ({ image }) => Promise.resolve(factsOf(image)) };
 }
 
-t.test('facts learned with a pod’s credentials are never sent', async (t) => {
-  const cache = sharing(function* () {
-    yield factsOf('r.example/a:1', { credentialSource: 'pull-secret' });
-    yield factsOf('r.example/c:1', { credentialSource: 'service-account' });
-    yield factsOf('r.example/b:1');
-  });
-  const { send } = await startTestAgent(t, { cache });
-  t.match((await send('GET', '/v1/facts')).text, /^\{"image":"r\.example\/b:1".*\}\n$/);
-});
-
-t.test('the stream is limited, and ends with a complete line', async (t) => {
-  const endless = function* () {
-    for (let count = 0; ; count += 1) yield factsOf(`r.example/a:${count}`);
-  };
-  const { send } = await startTestAgent(t, {
-    cache: sharing(endless),
-    limits: { maxStreamBytes: 100_000 },
-  });
-  const { text } = await send('GET', '/v1/facts');
-  t.ok(text.length > 99_000 && text.length <= 100_000, `${text.length}`);
-  t.ok(text.endsWith('}\n'));
-});
-
 t.test('a client that does not read its response is disconnected', async (t) => {
   const long = 'x'.repeat(63);
   const platforms = Array.from({ length: 64 }, () => ({ os: long, architecture: long, variant: long }));
