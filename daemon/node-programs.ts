@@ -1,4 +1,5 @@
 /** Programs that are run for what they print: docker credential helpers, and the node's runtime for its version. */
+import { basename, dirname } from 'node:path';
 import type { Credential, Problem } from '../src/credentials/credential.ts';
 import {
   HelperConfigError,
@@ -16,7 +17,6 @@ import {
   hostCommand,
 } from './kubelet/run/run.ts';
 import { ConfigFileError } from './toml.ts';
-import { basename, dirname } from 'node:path';
 import { statPath } from '../src/files/read.ts';
 import { checkBinary } from './kubelet/run/binary.ts';
 import { baseEnvironment } from './kubelet/run/environment.ts';

@@ -4,12 +4,12 @@
  * lookup goes on.
  */
 import { isUtf8 } from 'node:buffer';
+import { setMaxListeners } from 'node:events';
 import * as v from 'valibot';
 import { auths } from '../../src/credentials/auths.ts';
 import { isNamespaceName, isObjectName } from '../../src/credentials/credential.ts';
 import { parseJson, readShape } from '../../src/http/json.ts';
 import { ApiError } from './outcomes.ts';
-import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import {

@@ -6,6 +6,7 @@
  * `registry.mirrors` and `registry.configs` are in force (`internal/cri/server/images/image_pull.go`
  * registryEndpoints, registryHosts).
  */
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { isLoginHeader } from '../../src/http/client.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
@@ -13,7 +14,6 @@ import type { Registry } from './config/registry.ts';
 import { ConfigFileError, invalid } from '../toml.ts';
 import { type Header, capabilitiesOf, noHost, type HostConfig } from './hosts/hosts-file.ts';
 import type { NodeConfig } from './node.ts';
-import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { splitHostPort } from '../../src/names/host-port.ts';
 import { parseGoUrl, type GoUrl } from '../go.ts';
 import type { ContainerdRules } from './config/rules.ts';

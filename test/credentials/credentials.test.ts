@@ -1,4 +1,5 @@
 import { deepStrictEqual } from 'node:assert';
+import { execFileSync } from 'node:child_process';
 import { array, assert, asyncProperty, constantFrom, record, string, uniqueArray } from 'fast-check';
 import t from 'tap';
 import { auths as schema, toAuths } from '../../src/credentials/auths.ts';
@@ -18,7 +19,6 @@ import {
 } from '../../src/credentials/docker/credential-helpers.ts';
 import { readProblems } from '../../src/credentials/problems.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
-import { execFileSync } from 'node:child_process';
 import { contentOf, textFingerprint, credentialId } from '../../src/credentials/identity.ts';
 
 const parseAuths = (value: unknown) =>

@@ -1,8 +1,8 @@
-import t from 'tap';
 import { once } from 'node:events';
 import { get } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { connect } from 'node:tls';
+import t from 'tap';
 import { agentMetrics } from '../../daemon/api/outcomes.ts';
 import { architectureOf } from '../../daemon/agent.ts';
 import { until } from '../support/until.ts';

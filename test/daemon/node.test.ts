@@ -1,13 +1,13 @@
 /** What a node runs: its container runtime, and its CPU and kernel. */
 import { symlinkSync, chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
 import t, { type Test } from 'tap';
 import { findRuntime } from '../../daemon/find-runtime.ts';
 import { like } from '../support/like.ts';
 import { writeFiles } from '../support/write-files.ts';
 import { containerdProgram } from '../../daemon/containerd/config/rules.ts';
 import { createVersionFinder } from '../../daemon/node-programs.ts';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { readMachine } from '../../daemon/machine/machine.ts';
 
 const both = ['/etc/crio/crio.conf.d/10-crio.conf', '/etc/containerd/config.toml'];

@@ -1,11 +1,11 @@
 /** A verdict that is certain without a field of the node is correct for every value of the field. */
 import t from 'tap';
+import * as fc from 'fast-check';
 import { parsePlatform } from '../../scripts/vectors/upstream/platform-specifier.ts';
 import type { NodeClass } from '../../src/nodes/node-class.ts';
 import { selectPlatform, type ImageForm } from '../../src/nodes/selection.ts';
 import { platformsOf } from '../../src/names/platform.ts';
 import { like } from '../support/like.ts';
-import * as fc from 'fast-check';
 
 const linux = (architecture: string, more: Partial<NodeClass> = {}): NodeClass => ({
   os: 'linux',

@@ -1,7 +1,7 @@
 /** Sources in files: the docker config of the node, and what is told of every source. */
-import t, { type Test } from 'tap';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import t, { type Test } from 'tap';
 import {
   createDockerConfigSource,
   defaultDockerConfigPathCandidates,

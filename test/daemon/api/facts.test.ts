@@ -1,4 +1,6 @@
 import { request, type RequestOptions } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
 import t from 'tap';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { ImageFactsSource, ImageFacts } from '../../../src/images/facts/facts.ts';
@@ -14,8 +16,6 @@ import {
   type FactsResponse,
   type TestAgent,
 } from '../support.ts';
-import type { IncomingMessage } from 'node:http';
-import { once } from 'node:events';
 import { like } from '../../support/like.ts';
 
 const numbered = (length: number) => Array.from({ length }, (_, index) => `r.example/a:${index}`);

@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { Agent } from 'node:https';
+import { Socket } from 'node:net';
 import t from 'tap';
 import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts.ts';
 import { like } from '../../support/like.ts';
-import { readFile } from 'node:fs/promises';
 import { ApiError, type ApiErrorCode } from '../../../daemon/api/outcomes.ts';
 import { defaultApiLimits, roleProblem } from '../../../daemon/api/api.ts';
 import { credentialSourceNames } from '../../../src/credentials/credential.ts';
@@ -12,8 +14,6 @@ import { readExecReport } from '../../../src/nodes/exec-report.ts';
 import { readNodeReport } from '../../../src/nodes/node-report.ts';
 import { startTestAgent } from '../support.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { Agent } from 'node:https';
-import { Socket } from 'node:net';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createCa } from '../../support/certificates.ts';
 import { connect as connectFleet, createPki } from '../../fleet/support.ts';
@@ -25,9 +25,7 @@ const parse = (value: unknown) => parseFactsRequest(Buffer.from(JSON.stringify(v
 
 t.test('valid requests are read', async (t) => {
   like(t, parse(good), good);
-  like(t, parse({ ...good, images: [{ image: 'x'.repeat(1024) }] }).images, {
-    length: 1,
-  });
+  t.equal(parse({ ...good, images: [{ image: 'x'.repeat(1024) }] }).images.length, 1);
   like(t, parse({ images: [], deadlineMs: 0.5 }), { images: [], deadlineMs: deadlineLimits.leastMs });
   like(t, parse({ ...good, deadlineMs: 1e12 }), { deadlineMs: deadlineLimits.mostMs });
   t.equal(
@@ -39,18 +37,6 @@ t.test('valid requests are read', async (t) => {
     ages[0],
     { image: 'x', maxAgeMs: Number.POSITIVE_INFINITY },
   ]);
-  const { pullSecrets } = parse({
-    ...good,
-    auths: {
-      'r.example/team': { username: 'ann', password: 'secret-of-ann' },
-      'r.example': [{ username: 'a', password: 'b' }],
-    },
-  });
-  like(t, await pullSecrets.lookup('r.example/team/app'), [
-    { credential: { username: 'ann' }, source: 'pull-secret' },
-    { credential: { username: 'a' } },
-  ]);
-  t.strictSame(await parse(good).pullSecrets.lookup('r.example/team/app'), []);
   const serviceAccount = { namespace: 'team', name: 'build.er' };
   t.strictSame(parse({ ...good, serviceAccount }).serviceAccount, serviceAccount);
   t.notOk('serviceAccount' in parse(good));

@@ -1,11 +1,11 @@
 /** What `npm run vectors` does not compare with the library of CRI-O. */
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { loadCrioConf, defaultCrioConf, type CrioConf } from '../../../daemon/crio/crio-conf.ts';
 import { NodeFiles } from '../../../daemon/node-files.ts';
 import { like } from '../../support/like.ts';
 import { writeFiles } from '../../support/write-files.ts';
-import { mkdirSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
 import { loadRegistries, parseRegistriesConf } from '../../../daemon/crio/registries-conf.ts';
 import { parsePolicy, loadPolicyFile, rejectingRule, rejectionOf } from '../../../daemon/crio/policy.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';

@@ -1,11 +1,11 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { parseHostsFile } from '../../../../daemon/containerd/hosts/hosts-file.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { like } from '../../../support/like.ts';
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
 import {
   directoryNames,
   findHostDirectory,

@@ -1,11 +1,11 @@
 import t from 'tap';
+import * as fc from 'fast-check';
 import {
   DecodeError,
   parseJsonValue,
   parseYamlValue as read,
   refuseDuplicates,
 } from '../../../../daemon/kubelet/config/strict.ts';
-import * as fc from 'fast-check';
 import { like } from '../../../support/like.ts';
 import { decodeConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
 

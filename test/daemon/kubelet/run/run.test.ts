@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { existsSync, readFileSync, chmodSync, copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join, dirname } from 'node:path';
+import { execFileSync } from 'node:child_process';
 import t, { type Test } from 'tap';
 import {
   hostCommand,
@@ -13,7 +14,6 @@ import { isAlive, writePlugin, openSource, configText, execV1 } from '../support
 import { until } from '../../../support/until.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 import { like } from '../../../support/like.ts';
-import { execFileSync } from 'node:child_process';
 
 const stat = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8');
 
