@@ -71,14 +71,16 @@ t.test('an unchanged digest costs one HEAD', async (t) => {
   t.strictSame(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
 });
 
-for (const [name, options] of [
-  ['refuses HEAD', { head: false }],
-  ['sends no digest header', { digestHeader: false }],
+for (const [name, fault] of [
+  ['refuses HEAD', { kind: 'status', status: 405 }],
+  ['does not know HEAD', { kind: 'status', status: 501 }],
+  ['sends no digest header', { kind: 'headers', headers: { 'docker-content-digest': '' } }],
 ] as const) {
   t.test(`a registry that ${name} gets a GET, and the digests are compared`, async (t) => {
-    const registry = await startRegistry(t, options);
+    const registry = await startRegistry(t);
     const content = image('linux/amd64');
     registry.push('library/app', 'v1', content);
+    registry.faults.add(/manifests/, fault, fault.kind === 'status' ? { method: 'HEAD' } : {});
     const answer = await lookUp(clientFor(t), registry, { knownDigest: content.digest });
     like(t, answer, { unchanged: true, digest: content.digest });
     t.strictSame(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'no config is read');

@@ -39,14 +39,8 @@ export interface TestRegistryOptions {
   readonly auth?: RegistryAuth;
   /** Serves `/token` as the token server of another registry. */
   readonly tokens?: TokenIssuer;
-  /** Base URL for redirects of blobs, as to object storage: `<base>/storage/<digest>`. */
-  readonly blobsAt?: string;
-  /** Whether responses have `Docker-Content-Digest`. Default: true. */
-  readonly digestHeader?: boolean;
   /** The maximum size of a page of tags. */
   readonly tagsPerPage?: number;
-  /** Whether HEAD is supported. Otherwise the status is 405. Default: true. */
-  readonly head?: boolean;
 }
 
 export type TestRegistry = Awaited<ReturnType<typeof startTestRegistry>>;
@@ -129,8 +123,6 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
 
   function respond(request: ReceivedRequest): Answer {
     if (request.path === '/token') return answerToken(request);
-    const storage = /^\/storage\/(.+)$/.exec(request.path)?.[1];
-    if (storage !== undefined) return answerStorage(request, storage);
     const { path } = request;
     if (!path.startsWith('/v2')) return failure(404, 'NOT_FOUND');
     const [, repository, kind, reference] = /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? [];
@@ -142,20 +134,15 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
     if (repository === undefined || kind === undefined || reference === undefined) {
       return failure(404, 'NAME_UNKNOWN');
     }
-    if (request.method === 'HEAD' && options.head === false) return failure(405, 'UNSUPPORTED');
     const found = store.get(
       `${request.query.get('ns') ?? ''} ${repository} ${decodeURIComponent(reference)}`,
     );
     if (!found) return failure(404, kind === 'blobs' ? 'BLOB_UNKNOWN' : 'MANIFEST_UNKNOWN');
-    if (kind === 'blobs' && options.blobsAt !== undefined) {
-      const location = `${options.blobsAt}/storage/${found.digest}?signature=presigned`;
-      return { status: 307, headers: { location }, body: Buffer.alloc(0) };
-    }
     return {
       status: 200,
       headers: {
         'content-type': kind === 'blobs' ? 'application/octet-stream' : found.mediaType,
-        ...(options.digestHeader === false ? {} : { 'docker-content-digest': found.digest }),
+        'docker-content-digest': found.digest,
       },
       body: found.bytes,
     };
@@ -194,13 +181,6 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
       headers: { 'content-type': 'application/json' },
       body: Buffer.from(JSON.stringify(body)),
     };
-  }
-
-  function answerStorage(request: ReceivedRequest, digest: string): Answer {
-    if (request.headers.authorization !== undefined) return failure(400, 'InvalidArgument');
-    const found = [...store.values()].find((content) => content.digest === digest);
-    if (!found) return failure(404, 'NoSuchKey');
-    return { status: 200, headers: { 'content-type': 'application/octet-stream' }, body: found.bytes };
   }
 
   function authorize(request: ReceivedRequest, repository: string): Answer | undefined {
