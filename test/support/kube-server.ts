@@ -6,6 +6,7 @@ import type { KubeAccess } from '../../src/kube/api/access.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { sharedServer } from './certificates.ts';
 import { listen } from './listen.ts';
+import { until } from './until.ts';
 
 export interface KubeRequest {
   readonly method: string;
@@ -105,7 +106,6 @@ export function eventsThenEnd(...list: unknown[]): KubeAnswer {
 export async function startKubeServer(options: ListenOptions = {}) {
   const scripts = new Map<string, KubeAnswer[]>();
   const requests: KubeRequest[] = [];
-  const waiting: { readonly path: string; readonly count: number; readonly resolve: () => void }[] = [];
 
   function keyOf(request: KubeRequest): string {
     return request.query.get('watch') === 'true' ? `${request.path}?watch` : request.path;
@@ -117,11 +117,6 @@ export async function startKubeServer(options: ListenOptions = {}) {
     const answer = script.length > 1 ? script.shift() : script[0];
     if (answer) answer(request, response);
     else json({ kind: 'Status', message: `${request.path} not found`, code: 404 }, 404)(request, response);
-    for (const each of waiting) if (count(each.path) >= each.count) each.resolve();
-  }
-
-  function count(path: string): number {
-    return requests.filter((request) => keyOf(request) === path).length;
   }
 
   const listener = await listenAsKube('default', handle, options);
@@ -133,10 +128,7 @@ export async function startKubeServer(options: ListenOptions = {}) {
     script: (path: string, ...answers: KubeAnswer[]): void => void scripts.set(path, answers),
     /** Resolves when this number of requests to the path have arrived. */
     untilReceived: (path: string, times: number): Promise<void> =>
-      new Promise((resolve) => {
-        if (count(path) >= times) resolve();
-        else waiting.push({ path, count: times, resolve });
-      }),
+      until(() => requests.filter((request) => keyOf(request) === path).length >= times, path),
     close: (): Promise<void> => listener.close(),
   };
 }

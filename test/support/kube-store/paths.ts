@@ -67,11 +67,6 @@ function requirement(text: string): Selector | undefined {
   if (only !== undefined) return (object) => only in labels(object) === (not === '');
   const [, key, operator, value] = /^([\w./-]+)\s*(==|=|!=)\s*([\w.-]*)$/.exec(text) ?? [];
   if (key !== undefined) return (object) => (labels(object)[key] === value) === (operator !== '!=');
-  const [, number, relation, bound] = /^([\w./-]+)([<>])(\d+)$/.exec(text) ?? [];
-  if (number !== undefined) {
-    const difference = (object: StoredObject): number => Number(labels(object)[number]) - Number(bound);
-    return (object) => (relation === '>' ? difference(object) > 0 : difference(object) < 0);
-  }
   const [, member, kind, list] = /^([\w./-]+)\s+(in|notin)\s+\(([^)]*)\)$/.exec(text) ?? [];
   if (member === undefined || list === undefined) return undefined;
   const values = new Set(list.split(',').map((each) => each.trim()));
