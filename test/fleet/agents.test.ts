@@ -11,8 +11,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { like } from '../support/like.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { until } from '../support/until.ts';
-import { startFleet } from './fleet-setup.ts';
-import { createAgentList, createPki, startScripted, type Script } from './support.ts';
+import { createAgentList, createPki, type Script, startFleet, startScripted } from './support.ts';
 
 const request = requestFor('registry.example/team/app:1');
 const minute = 60_000;

@@ -5,7 +5,7 @@ import { endpointSliceDiscovery, staticDiscovery, type AgentAddress } from '../.
 import type { EndpointSlice } from '../../src/kube/api/objects.ts';
 import type { Reflector } from '../../src/kube/watch/reflector.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { ownersOf } from './fleet-setup.ts';
+import { ownersOf } from './support.ts';
 
 t.test('a static list contains each agent once', async (t) => {
   const discovery = staticDiscovery(['https://a:1', 'https://b:2', 'https://A:1', 'https://[fd00::1]:1']);

@@ -6,8 +6,19 @@ import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { factsOf, requestFor } from '../support/facts.ts';
-import { createAgentList, createPki, startScripted, type ScriptedAgent } from './support.ts';
-import { cut, image, setup, startFleet, type Answer, responding, silent } from './fleet-setup.ts';
+import {
+  type Answer,
+  createAgentList,
+  createPki,
+  cut,
+  image,
+  responding,
+  type ScriptedAgent,
+  setup,
+  silent,
+  startFleet,
+  startScripted,
+} from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { like } from '../support/like.ts';
 import { createFakeClock } from '../support/fake-clock.ts';

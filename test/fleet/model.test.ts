@@ -13,8 +13,19 @@ import { sized } from '../support/exhaustive.ts';
 import { digestOf, factsOf, failureOf, requestFor } from '../support/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { cut, denied, orderOf, responding, type Answer } from './fleet-setup.ts';
-import { connect, createPki, startScripted, type Script, type ScriptedAgent } from './support.ts';
+import {
+  type Answer,
+  connect,
+  createAgentList,
+  createPki,
+  cut,
+  denied,
+  orderOf,
+  responding,
+  type Script,
+  type ScriptedAgent,
+  startScripted,
+} from './support.ts';
 
 const timeoutMs = 8000;
 /** Agents that failed are asked for their information again. */
@@ -146,7 +157,7 @@ function open(
     return { url: agent.url, node: name };
   });
   const fleet = createFleet({
-    discovery: { current: () => addresses, ready: () => Promise.resolve(), onChange: () => {} },
+    discovery: createAgentList(addresses),
     connection,
     clock,
     log: silentLog,

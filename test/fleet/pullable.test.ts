@@ -4,7 +4,7 @@ import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { PullableGroups } from '../../src/fleet/pullable.ts';
 import { factsOf, failureOf, requestFor } from '../support/facts.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { cut, denied, image, setup, type Answer } from './fleet-setup.ts';
+import { type Answer, cut, denied, image, setup } from './support.ts';
 
 const request = requestFor(image);
 const minute = 60_000;

@@ -7,8 +7,7 @@ import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { readableLog, silentLog } from '../support/captured.ts';
 import { factsOf, requestFor } from '../support/facts.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { ownersOf, startFleet } from './fleet-setup.ts';
-import { createPki, startScripted, type FactsRequest } from './support.ts';
+import { createPki, type FactsRequest, ownersOf, startFleet, startScripted } from './support.ts';
 
 /** An image with this name in a repository that the agent owns. */
 type Owned = (name: string) => string;

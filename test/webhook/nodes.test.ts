@@ -4,7 +4,7 @@ import { connectCluster } from '../../src/cluster/cluster.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import type { Operation } from '../../src/placement/decision.ts';
-import { denied, setup as setupFleet } from '../fleet/fleet-setup.ts';
+import { denied, setup as setupFleet } from '../fleet/support.ts';
 import type { Script } from '../fleet/support.ts';
 import { connectedStore } from '../kube/support.ts';
 import { recordingLog, silentLog } from '../support/captured.ts';
