@@ -5,23 +5,18 @@ import type { SourceProblem } from '../../../../src/credentials/credential.ts';
 import { type Fleet } from '../../../../src/fleet/fleet.ts';
 import type { NodeReport } from '../../../../src/nodes/node-report.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
-import { controllerRef } from '../../objects.ts';
+import { controllerRef, putPod } from '../../objects.ts';
 import { leadThroughout, startLeader, type TestLeader } from '../../leader.ts';
 
-const agentServiceAccount = 'archwright-agent';
 const agentsOf = (name: string) => controllerRef('DaemonSet', name, { uid: `uid-of-${name}` });
 
-function putPod(
-  { store }: TestLeader,
-  node: string,
-  more: object = {},
-  owner = agentsOf('archwright-agent'),
-): void {
-  store.put(`/api/v1/namespaces/archwright/pods/${owner.name}-${node}`, {
-    metadata: { namespace: 'archwright', name: `${owner.name}-${node}`, ownerReferences: [owner] },
-    spec: { nodeName: node, serviceAccountName: agentServiceAccount, containers: [], ...more },
+const put = ({ store }: TestLeader, node: string, owner = agentsOf('archwright-agent'), spec: object = {}) =>
+  putPod(store, `${owner.name}-${node}`, {
+    namespace: 'archwright',
+    node,
+    owner,
+    spec: { serviceAccountName: 'archwright-agent', ...spec },
   });
-}
 
 const problem = (origin: string): SourceProblem => ({
   source: 'docker-config',
@@ -51,9 +46,9 @@ async function scripted(t: Test, grouped = Promise.resolve()) {
 
 t.test('nodes of a DaemonSet with the same problem share an event, repeated every half hour', async (t) => {
   const { test, clock, byNode, events, start, look } = await scripted(t);
-  for (const node of ['n2', 'n1']) putPod(test, node);
-  putPod(test, 'n3', {}, agentsOf('archwright-agent-cloud'));
-  putPod(test, 'n1', { serviceAccountName: 'other' }, agentsOf('other'));
+  for (const node of ['n2', 'n1']) put(test, node);
+  put(test, 'n3', agentsOf('archwright-agent-cloud'));
+  put(test, 'n1', agentsOf('other'), { serviceAccountName: 'other' });
   await start();
   t.strictSame(events, []);
   for (const node of ['n1', 'n2', 'n3', 'gone']) byNode.set(node, [problem('/a')]);
@@ -92,7 +87,7 @@ t.test('agents that read the files of another runtime than the kubelet uses', as
     const nodeInfo = { architecture: 'amd64', operatingSystem: 'linux', containerRuntimeVersion };
     test.store.put(`/api/v1/nodes/${node}`, { metadata: { name: node }, status: { nodeInfo } });
     if (name !== undefined) reports.set(node, { runtime: { name, version: 'unknown' } });
-    putPod(test, node);
+    put(test, node);
   }
   await start();
   t.strictSame(
@@ -117,7 +112,7 @@ t.test('before the agents have answered, nothing is said about problems', async 
 t.test('many problems lead to few events', async (t) => {
   const { test, byNode, events, start } = await scripted(t);
   for (let n = 0; n < 60; n += 1) {
-    putPod(test, `worker-${n}`);
+    put(test, `worker-${n}`);
     byNode.set(`worker-${n}`, [problem('/same'), problem(`/own-${n}`)]);
   }
   await start();
