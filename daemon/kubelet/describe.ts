@@ -1,6 +1,6 @@
 /** The parts of the configuration of plugins, for people, and the differences from a kubelet since 1.34. */
 import { part, type SourcePart } from '../../src/files/source-part.ts';
-import type { Plugin, PluginSetup } from './config/read-config.ts';
+import type { Plugin } from './config/read-config.ts';
 import type { NodeProgram } from './run/environment.ts';
 import type { PluginErrorCode } from './run/plugin-error.ts';
 
@@ -8,13 +8,12 @@ const atStart = 'the kubelet reads it only when it starts; archwright uses a cha
 const boundToken = 'the kubelet’s tokens are bound to a pod, the agent’s only to the service account';
 const noStart = 'a kubelet does not start with this';
 
-/** @param path of the configuration @param setup the last usable one @param problem of the current one */
+/** @param path of the configuration @param plugins of the last usable one @param problem of the current one */
 export function describePlugins(
   path: string,
-  setup: PluginSetup | undefined,
+  plugins: readonly Plugin[] = [],
   problem: string | undefined,
 ): SourcePart[] {
-  const { plugins = [] } = setup ?? {};
   const config =
     problem === undefined
       ? part(path, 'used', `plugins: ${plugins.length}`, [atStart])

@@ -38,13 +38,7 @@ import {
 import type { SourcePart } from '../../src/files/source-part.ts';
 import type { WatchOptions } from '../../src/files/live.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import {
-  ProviderConfigError,
-  readSetup,
-  type Plugin,
-  type PluginSetup,
-  type SetupOptions,
-} from './config/read-config.ts';
+import { ProviderConfigError, readSetup, type Plugin, type SetupOptions } from './config/read-config.ts';
 import { describeEnvironment, describePlugins } from './describe.ts';
 import { bindPluginMetrics, type PluginMeter } from './run/plugin-error.ts';
 import { Provider } from './provider/provider.ts';
@@ -63,7 +57,7 @@ export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'roo
 
 interface Found {
   /** The last usable configuration. */
-  readonly setup: PluginSetup | undefined;
+  readonly setup: readonly Plugin[] | undefined;
   readonly providers: readonly Provider[];
 }
 
@@ -146,14 +140,18 @@ class CredentialProviderSource extends LiveSource<Found> {
     const before = this.found;
     try {
       const setup = await readSetup(this.#options);
-      const providers = setup.plugins.map((plugin) => this.#providerOf(plugin));
-      return { found: { setup, providers }, problems: leftOutOf(providers, false), content: setup.id };
+      const providers = setup.map((plugin) => this.#providerOf(plugin));
+      return {
+        found: { setup, providers },
+        problems: leftOutOf(providers, false),
+        content: contentOf(setup),
+      };
     } catch (error) {
       if (!(error instanceof ProviderConfigError)) throw error;
       const consequence = before.setup === undefined ? '' : '; the last good one stays in force';
       const problem = { origin: config, message: `${error.message}${consequence}` };
       const problems = [problem, ...leftOutOf(before.providers, false)];
-      return { found: before, problems, content: before.setup?.id ?? '' };
+      return { found: before, problems, content: contentOf(before.setup) };
     }
   }
 
@@ -187,6 +185,11 @@ class CredentialProviderSource extends LiveSource<Found> {
         log?.warn({ plugin: config.name, image, problem }, 'credential provider plugin failed'),
     });
   }
+}
+
+/** Equal for an equal configuration and equally usable programs. */
+function contentOf(setup: readonly Plugin[] | undefined): string {
+  return setup ? JSON.stringify(setup.map(({ config, leftOut }) => [config, leftOut?.code])) : '';
 }
 
 /** Plugins that do not run. Without a token it may be intended, so the source does not count as broken. */

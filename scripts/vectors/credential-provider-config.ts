@@ -17,11 +17,11 @@ export const credentialProviderConfig: Handlers = {
       for (const file of files) await writeFile(join(dir, text(file, 'name')), text(file, 'content'));
       const only = files[0];
       const path = flag(input, 'directory') || only === undefined ? dir : join(dir, text(only, 'name'));
-      const { providers, hash } = await readConfig(path);
+      const providers = await readConfig(path);
       const inMs = providers.map(({ defaultCacheDuration, ...others }) => {
         return { ...others, defaultCacheDurationMs: defaultCacheDuration };
       });
-      return { ok: true, providers: inMs, configHash: hash };
+      return { ok: true, providers: inMs, configHash: notCompared };
     } finally {
       await rm(dir, { recursive: true });
     }

@@ -4,7 +4,6 @@
  * `readCredentialProviderConfig`; directories since Kubernetes 1.34), and the state of the plugins' programs.
  * One invalid file makes the whole configuration invalid.
  */
-import { createHash } from 'node:crypto';
 import { extname, join } from 'node:path';
 import { ifError } from '../../../src/async/if-error.ts';
 import { readDirectory, FileError, decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
@@ -26,12 +25,6 @@ export class ProviderConfigError extends Error {
   override readonly name = 'ProviderConfigError';
 }
 
-export interface PluginSetup {
-  readonly plugins: readonly Plugin[];
-  /** Equal for equal content and equally usable programs. */
-  readonly id: string;
-}
-
 export interface Plugin {
   readonly config: ProviderConfig;
   /** Why it does not run. */
@@ -46,9 +39,9 @@ export interface SetupOptions extends PluginPath {
 }
 
 /** @throws ProviderConfigError */
-export async function readSetup(options: SetupOptions): Promise<PluginSetup> {
+export async function readSetup(options: SetupOptions): Promise<readonly Plugin[]> {
   const { hostRoot, config } = options;
-  const { providers, hash } = await readConfig(config, hostRoot);
+  const providers = await readConfig(config, hostRoot);
   const problems = validateConfig(providers);
   if (problems !== undefined) {
     const message = `failed to validate credential provider config: ${problems}`;
@@ -57,8 +50,7 @@ export async function readSetup(options: SetupOptions): Promise<PluginSetup> {
   const plugins: Plugin[] = [];
   for (const provider of providers)
     plugins.push({ config: provider, leftOut: await pluginProblem(provider, options) });
-  const id = JSON.stringify([hash, plugins.map(({ leftOut }) => leftOut?.code ?? 'usable')]);
-  return { plugins, id };
+  return plugins;
 }
 
 /** Why a provider with `tokenAttributes` is left out. */
@@ -76,13 +68,8 @@ async function pluginProblem(
   return { code: 'no-token', reason: `${tokenReason} (${options.noTokens})` };
 }
 
-/**
- * Reads without validating.
- * @param path a file or directory
- * @returns the hash is of each file's length and bytes, as in the metrics of newer kubelets
- * @throws ProviderConfigError
- */
-export async function readConfig(path: string, root = '/') {
+/** Reads without validating. @param path a file or directory @throws ProviderConfigError */
+export async function readConfig(path: string, root = '/'): Promise<readonly ProviderConfig[]> {
   if (path === '') throw new ProviderConfigError('credential provider config path is empty');
   const files = await readFiles(path, root, await isDirectoryAt(path, root));
   const providers = [...files].flatMap(([file, content]) => decodeFile(file, content));
@@ -92,7 +79,7 @@ export async function readConfig(path: string, root = '/') {
     const message = `duplicate provider name ${JSON.stringify(twice)} found in configuration file(s)`;
     throw new ProviderConfigError(message);
   }
-  return { providers, hash: hashOf(files.values()) };
+  return providers;
 }
 
 async function isDirectoryAt(path: string, root: string): Promise<boolean> {
@@ -134,14 +121,4 @@ function decodeFile(file: string, content: Buffer): readonly ProviderConfig[] {
     const message = `error decoding config ${JSON.stringify(file)}: ${error.message}`;
     throw new ProviderConfigError(message);
   }
-}
-
-function hashOf(contents: Iterable<Buffer>): string {
-  const hash = createHash('sha256');
-  for (const content of contents) {
-    const length = Buffer.alloc(8);
-    length.writeBigUInt64BE(BigInt(content.length));
-    hash.update(length).update(content);
-  }
-  return `sha256:${hash.digest('hex')}`;
 }

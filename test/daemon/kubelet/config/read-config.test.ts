@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { readConfig } from '../../../../daemon/kubelet/config/read-config.ts';
@@ -13,7 +12,7 @@ import { validateConfig } from '../../../../daemon/kubelet/config/validate-confi
 import { like } from '../../../support/like.ts';
 
 const names = async (path: string, root?: string): Promise<string[]> =>
-  (await readConfig(path, root)).providers.map(({ name }) => name);
+  (await readConfig(path, root)).map(({ name }) => name);
 
 t.test('reads one file, or the files of a directory in the order of their names', async (t) => {
   const dir = t.testdir({
@@ -73,29 +72,6 @@ t.test('a missing path is reported, with its path on the node', async (t) => {
   await t.rejects(readConfig('/etc/plugins.yaml', t.testdir({})), {
     message: 'unable to access path "/etc/plugins.yaml": there is no such file',
   });
-});
-
-t.test('the hash depends on bytes, lengths and order of all files', async (t) => {
-  const dir = t.testdir({ a: {}, b: {} });
-  const hash = async (files: Record<string, string>): Promise<string> => {
-    const at = join(dir, `c${Math.random()}`);
-    mkdirSync(at);
-    for (const [name, content] of Object.entries(files)) writeFileSync(join(at, name), content);
-    return (await readConfig(at)).hash;
-  };
-  const one = configText({ name: 'one' });
-  const two = configText({ name: 'two' });
-  const first = await hash({ '1.json': one, '2.json': two });
-  // As the kubelet's metric: 8 bytes of length before each file.
-  const sized = (text: string) => [Buffer.from([0, 0, 0, 0, 0, 0, 0, text.length]), Buffer.from(text)];
-  const expected = createHash('sha256').update(Buffer.concat([one, two].flatMap(sized)));
-  t.equal(first, `sha256:${expected.digest('hex')}`);
-  t.equal(await hash({ '1.yaml': one, '9.yml': two, 'x.txt': '' }), first, 'names do not matter');
-  t.not(await hash({ '1.json': two, '2.json': one }), first);
-  t.not(
-    await hash({ '1.json': `${one} `, '2.json': two }),
-    await hash({ '1.json': one, '2.json': ` ${two}` }),
-  );
 });
 
 const valid: ProviderConfig = {
