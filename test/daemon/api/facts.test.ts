@@ -58,6 +58,8 @@ t.test('each image gets one line, also duplicates, failures and invalid referenc
   t.equal(await metric('archwright_agent_known_images'), 4);
   t.equal(await metric('archwright_agent_request_duration_seconds_count'), 1);
   t.equal(await metric('archwright_agent_open_requests'), 0);
+  const answered = 'archwright_agent_requests_total{method="POST",path="/v1/facts",outcome="answered"}';
+  t.equal(await metric(answered), 1);
 });
 
 t.test('the error for a long name is truncated', async (t) => {
