@@ -7,7 +7,6 @@ import { openCredentialHelpers } from '../../../cmd/wiring/credential-helpers.ts
 import { helperLimits } from '../../../daemon/node-programs.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { createIssuer } from '../../support/registry/tokens.ts';
 import { containers, pod } from '../explain/explaining.ts';
 import { run } from '../run.ts';
 import {
@@ -81,14 +80,11 @@ t.test('broken helpers are named and limited in time, and their output is not sh
   const killed = /no credential for r\.example: was killed because it did not end within 0\.3 seconds/;
   const cases: [what: string, script: string, problem: RegExp][] = [
     ['hangs', 'sleep 600', killed],
-    ['hangs with a child', 'sleep 600 & sleep 600', /was killed/],
     ['prints garbage', 'echo hunter22-garbage', /is not valid JSON/],
-    ['prints bytes', "printf '\\377\\376'", /is not UTF-8/],
     ['prints a list', 'echo "[]"', /printed no JSON object/],
     ['prints no secret', 'echo "{\\"Username\\":\\"hunter22\\"}"', /printed no Username and Secret/],
     ['prints endlessly', 'yes hunter22-hunter22', /more than 262144 bytes|was killed/],
     ['fails', 'echo hunter22; echo sorry >&2; exit 4', /exit status 4: sorry/],
-    ['is not a program', 'exit', /printed|valid JSON/],
   ];
   for (const [what, script, problem] of cases) {
     const { file, env } = machine(t, { x: script }, { credsStore: 'x' });
@@ -138,17 +134,6 @@ t.test('Docker Hub has its own key, and identity tokens are recognized', async (
   t.strictSame(await lookup('other.example/a'), []);
   t.equal(readFileSync(`${root}/out`, 'utf8'), 'https://index.docker.io/v1/\n');
   like(t, source?.problems(), [{ message: 'a value of credHelpers is not the name of a credential helper' }]);
-});
-
-t.test('an identity token is sent to the token server', async (t) => {
-  const issuer = createIssuer({ users: { ann: 'password-of-ann' } });
-  const { server, image } = await registryWithApp(t, { auth: { kind: 'bearer', issuer } });
-  const az = answer('<token>', 'token-of-az');
-  const { env } = machine(t, { az }, { credHelpers: { [server.host]: 'az' } });
-  await run(['inspect', image], { env });
-  const posts = server.requests.filter(({ method }) => method === 'POST');
-  const tokens = posts.map(({ body }) => new URLSearchParams(body).get('refresh_token'));
-  t.strictSame(tokens, ['token-of-az']);
 });
 
 t.test('on a node, and with a named file, no helper runs', async (t) => {

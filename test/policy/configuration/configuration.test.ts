@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
@@ -141,20 +141,14 @@ t.test('an invalid value is reported even if a flag overrides it', async (t) => 
 t.test('unreadable and malformed files are reported', async (t) => {
   const dir = t.testdir({
     'syntax.toml': 'a = 1\n\nb = [\nc = 1\n',
-    'twice.toml': 'listen = ":1"\nlisten = ":2"\n',
   });
-  mkdirSync(join(dir, 'directory'));
-  writeFileSync(join(dir, 'latin1.toml'), Buffer.from([0x61, 0x20, 0x3d, 0x20, 0x22, 0xe4, 0x22]));
   writeFileSync(join(dir, 'large.toml'), '#'.repeat(maxConfigurationBytes + 1));
   writeFileSync(join(dir, 'full.toml'), '#'.repeat(maxConfigurationBytes));
   writeFileSync(join(dir, 'empty.toml'), '');
   writeFileSync(join(dir, 'bom.toml'), '\uFEFFlisten = ":1"\r\n');
   const cases: [string, RegExp[]][] = [
     ['syntax.toml', [/^syntax\.toml:4: "c" was not expected here$/]],
-    ['twice.toml', [/^twice\.toml:2: Cannot redefine existing key/]],
-    ['directory', [/is not a regular file$/]],
     ['missing.toml', [/^missing\.toml: there is no such file$/]],
-    ['latin1.toml', [/^latin1\.toml: is not UTF-8 text/]],
     ['large.toml', [/^large\.toml: is larger than 1048576 bytes/]],
     ['full.toml', []],
     ['empty.toml', []],
