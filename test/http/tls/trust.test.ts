@@ -7,18 +7,13 @@ import { certificatesIn, createTrust, describeTrust } from '../../../src/http/tl
 import { clientFor, endpointOf, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { createCa } from '../../support/certificates.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { noTimers } from '../../support/fake-clock.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { listen } from '../../support/listen.ts';
 import { like } from '../../support/like.ts';
 
-function clockAt(start = 0) {
-  const clock = { time: start, ...noTimers, now: () => clock.time, monotonic: () => clock.time };
-  return clock;
-}
-
 /** A trust with a fake clock, and its reported problems. */
 function trustOf(options: Partial<Parameters<typeof createTrust>[0]>) {
-  const clock = clockAt();
+  const clock = createFakeClock();
   const problems: string[] = [];
   const onProblem = (file: string, message: string) => problems.push(`${file}: ${message}`);
   return { clock, problems, trust: createTrust({ environment: {}, clock, onProblem, ...options }) };
@@ -71,7 +66,7 @@ t.test('an unusable configured file is reported once, and the others are used', 
   const extraFiles = ['empty.pem', 'huge.pem', 'missing.pem', 'etc'].map((name) => join(root, name));
   const { trust, problems, clock } = trustOf({ hostRoot: root, extraFiles });
   t.ok((await trust.roots()).certificates.includes(one.cert.trim()));
-  clock.time = 60_000;
+  await clock.advance(60_000);
   await trust.roots();
   t.equal(problems.length, 4);
   like(t, problems, [/no PEM certificate/, /larger than/, /there is no such file/, /not a regular file/]);
@@ -110,14 +105,14 @@ t.test('the trusted files are described', async (t) => {
 
 t.test('files are read again after a minute', async (t) => {
   const { root, other } = await files(t);
-  const clock = clockAt();
+  const clock = createFakeClock();
   const trust = createTrust({ environment: {}, clock, hostRoot: root });
   const before = await trust.roots();
   await writeFile(join(root, 'new'), other.cert);
   await rename(join(root, 'new'), join(root, 'etc/ssl/certs/ca-certificates.crt'));
-  clock.time = 59_999;
+  await clock.advance(59_999);
   t.equal(await trust.roots(), before);
-  clock.time = 60_000;
+  await clock.advance(1);
   const after = await trust.roots();
   t.not(after.id, before.id);
   t.ok(after.certificates.includes(other.cert.trim()));

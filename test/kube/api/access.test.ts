@@ -9,7 +9,7 @@ import {
   type AccessNow,
 } from '../../../src/kube/api/access.ts';
 import { createCa } from '../../support/certificates.ts';
-import { noTimers } from '../../support/fake-clock.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { like } from '../../support/like.ts';
 
 const headerOf = (access: AccessNow | undefined): string | undefined =>
@@ -17,19 +17,19 @@ const headerOf = (access: AccessNow | undefined): string | undefined =>
 
 void t.test('in a cluster: address, namespace, CA, and a token that is read again each minute', async (t) => {
   const dir = t.testdir({ token: 'first-token\n', 'ca.crt': 'CA', namespace: 'archwright\n' });
-  let now = 0;
+  const clock = createFakeClock();
   const access = await inClusterAccess(
     { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' },
-    { dir, clock: { ...noTimers, now: () => now, monotonic: () => now } },
+    { dir, clock },
   );
   like(t, access, { server: 'https://[fd00::1]:6443', namespace: 'archwright' });
   const first = await access?.now();
   t.equal(headerOf(first), 'Bearer first-token');
   t.notMatch(inspect(first), /first-token/);
   writeFileSync(join(dir, 'token'), 'second-token');
-  now = 59_999;
+  await clock.advance(59_999);
   t.equal(await access?.now(), first);
-  now = 60_000;
+  await clock.advance(1);
   const second = await access?.now();
   t.strictSame(second?.tls, first?.tls, 'a new token needs no new connection');
   t.equal(headerOf(second), 'Bearer second-token');

@@ -14,7 +14,7 @@ import {
 import { multiArch } from '../../support/registry/content.ts';
 import type { Fault } from '../../support/registry/faults.ts';
 import type { TestRegistryOptions } from '../../support/registry/server.ts';
-import { noTimers } from '../../support/fake-clock.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { like } from '../../support/like.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 
@@ -28,12 +28,7 @@ const after = (status: number, value: string): Fault => ({
 async function setUp(t: Test, registryOptions: TestRegistryOptions = {}) {
   const registry = await startRegistry(t, registryOptions);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
-  const clock = {
-    time: 0,
-    now: () => Date.parse('2026-11-21T08:00:00Z') + clock.time,
-    ...noTimers,
-    monotonic: () => clock.time,
-  };
+  const clock = createFakeClock();
   const client = clientFor(t, { clock });
   return { registry, client, clock };
 }
@@ -75,7 +70,7 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
   await t.rejects(lookUp(client, gone), { message: /\/library are paused for 60 s/ });
   t.equal((await lookUp(client, docker)).platforms.length, 1, 'Retry-After applies to one namespace');
   remove();
-  clock.time = 60_000;
+  await clock.advance(60_000);
   await t.rejects(lookUp(client, gone), { code: 'not-found' });
   registry.faults.add(/ns=gone.example/, { kind: 'status', status: 504 });
   for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, gone), { message: /504/ });
@@ -102,7 +97,7 @@ t.test('the circuit of a registry that keeps failing opens, and a trial closes i
   t.strictSame(lines, [], 'nothing was sent');
   t.equal(registry.requests.length, 5);
   remove();
-  clock.time = 5000;
+  await clock.advance(5000);
   t.equal((await lookUp(client, registry)).platforms.length, 1);
   t.equal((await lookUp(client, registry)).platforms.length, 1);
 });
@@ -116,13 +111,13 @@ t.test(
     for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, registry), { message: /500/ });
     for (const retryAfterMs of [5000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
       await t.rejects(lookUp(client, registry), { message: /are paused for/, retryAfterMs });
-      clock.time += retryAfterMs;
+      await clock.advance(retryAfterMs);
       registry.clearRequests();
       const tries = await Promise.allSettled([lookUp(client, registry), lookUp(client, registry)]);
       t.equal(registry.requests.length, 1);
       like(t, tries[1], { status: 'rejected', reason: { retryAfterMs: 1000 } });
     }
-    clock.time += 60_000;
+    await clock.advance(60_000);
     remove();
     await lookUp(client, registry);
     registry.faults.add(/manifests/, fail);
@@ -159,7 +154,7 @@ t.test(
     release();
     t.equal((await older).platforms.length, 1);
     await t.rejects(lookUp(client, registry), { message: /are paused for/, retryAfterMs: 5000 });
-    clock.time += 5000;
+    await clock.advance(5000);
     const controller = new AbortController();
     registry.faults.add(/app/, { kind: 'hold' }, { times: 1 });
     registry.clearRequests();
@@ -177,10 +172,10 @@ t.test('after a 429 with Retry-After no request is sent until then', async (t) =
   const limited = { code: 'rate-limited', retryAfterMs: 120_000 };
   await t.rejects(lookUp(client, registry), limited);
   await t.rejects(lookUp(client, registry), limited);
-  clock.time = 119_999;
+  await clock.advance(119_999);
   await t.rejects(lookUp(client, registry), { ...limited, retryAfterMs: 1 });
   t.equal(registry.requests.length, 1);
-  clock.time = 120_000;
+  await clock.advance(1);
   t.equal((await lookUp(client, registry)).platforms.length, 1);
 });
 
@@ -218,7 +213,7 @@ async function setUpLimits(t: Test) {
   const content = multiArch(['linux/amd64']);
   registry.push('library/app', 'v1', content);
   const metrics = createMetrics();
-  const clock = { time: 0, now: () => clock.time, ...noTimers, monotonic: () => clock.time };
+  const clock = createFakeClock();
   const client = clientFor(t, { clock, metrics });
   const shown = async (): Promise<readonly string[]> =>
     [...(await metrics.render()).matchAll(/^archwright_registry_limit_(\S+ .*)$/gm)].map(
@@ -247,9 +242,9 @@ t.test('the limits of Docker Hub, until its window ends', async (t) => {
   await answer({ 'ratelimit-limit': '100;w=21600', 'ratelimit-remaining': '76;w=21600' });
   t.strictSame(await shown(), series(100, 76));
   t.strictSame(client.dockerHubLimit(), { limit: 100, remaining: 76 });
-  clock.time = 21_600_000 - 1;
+  await clock.advance(21_600_000 - 1);
   t.strictSame(await shown(), series(100, 76));
-  clock.time = 21_600_000;
+  await clock.advance(1);
   t.strictSame(await shown(), series(0, 0));
   t.equal(client.dockerHubLimit(), undefined);
   const headers = { 'ratelimit-limit': '100', 'ratelimit-remaining': '0' };
