@@ -77,10 +77,8 @@ async function run(invocation: Call): Promise<number> {
   if (isEmpty && hasProblem) return exitCodes.unanswered;
   if (isEmpty) throw new UsageError('the input contains no pod and no workload');
   setMaxListeners(0, stop);
-  const { explainer, lookups, insideCluster } = await openExplainer(
-    { invocation, cluster, input, onProblem },
-    opened,
-  );
+  const opening = openExplainer(invocation, cluster, input, onProblem, opened);
+  const { explainer, lookups, insideCluster } = await opening;
   const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
   io.out(write(explanations, lookups, output, patch));
   const isTerse = insideCluster !== undefined && explanations.some(lacksDetail);
@@ -118,15 +116,11 @@ function warnOfSkipped({ skipped, unclear }: Input, { say }: Pick<Call, 'say'>):
   for (const place of unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
 }
 
-interface ExplainerOptions {
-  readonly invocation: Call;
-  readonly cluster: OptionalCluster;
-  readonly input: Input;
-  readonly onProblem: (message: string) => void;
-}
-
 async function openExplainer(
-  { invocation, cluster, input, onProblem }: ExplainerOptions,
+  invocation: Call,
+  cluster: OptionalCluster,
+  input: Input,
+  onProblem: (message: string) => void,
   opened: AsyncDisposableStack,
 ) {
   const { kubernetes } = cluster;

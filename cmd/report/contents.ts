@@ -5,15 +5,7 @@
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { cell, jsonText, nothing, table } from '../program/table.ts';
 import type { Requests } from './pods.ts';
-import {
-  countsText,
-  imageRows,
-  totals,
-  workloadRows,
-  type ImageRow,
-  type JudgedPod,
-  type WorkloadRow,
-} from './rows.ts';
+import { countsText, imageRows, totals, workloadRows, type JudgedPod, type WorkloadRow } from './rows.ts';
 import { bytes, rangeText, type Cell, type ColumnKind } from './page/data.ts';
 import { verdicts } from './verdict.ts';
 import type { NewerTags } from './newer-tags.ts';
@@ -34,6 +26,7 @@ interface Findings {
 }
 
 export type Report = ReturnType<typeof reportOf>;
+type ImageRow = Report['images'][number];
 
 export function reportOf(findings: Findings) {
   const { pods, architecture, money, newerTags } = findings;
@@ -41,6 +34,7 @@ export function reportOf(findings: Findings) {
     ...findings,
     totals: totals(pods, architecture),
     workloads: workloadRows(pods, money),
+    /** With a newer tag that has the architecture, if one was looked for and found. */
     images: imageRows(pods).map((row) => ({ ...row, newerTag: newerTags?.byImage.get(row.image) })),
     /** Per month, of pods without a blocker and of all; absent without prices. */
     savings: money && {

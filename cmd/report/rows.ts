@@ -31,21 +31,6 @@ export interface Share extends Requests {
 
 export type WorkloadRow = ReturnType<typeof workloadRows>[number];
 
-/** With the requests of the containers that run it. */
-export interface ImageRow extends Omit<JudgedImage, 'state'>, Share {
-  readonly namespaces: number;
-  readonly workloads: number;
-  /** Why it cannot run on the architecture, or `ready`. */
-  readonly causes: readonly State[];
-  /** The same image with a newer tag that has the architecture, if one was looked for and found. */
-  readonly newerTag?: string | undefined;
-}
-
-export interface Total extends Share {
-  readonly workloads: number;
-  readonly there: number;
-}
-
 /** Rows by workload, several if its pods differ. Those that could move come first, by their CPU requests. */
 export function workloadRows(
   pods: readonly JudgedPod[],
@@ -82,8 +67,11 @@ export function workloadRows(
     .sort((a, b) => byWeight(a, b) || byName(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`));
 }
 
-/** Rows by image as written in the pods. If credentials lead to different verdicts, the worse one counts. */
-export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
+/**
+ * Rows by image as written in the pods, with the requests of the containers that run it. If credentials lead to
+ * different verdicts, the worse one counts.
+ */
+export function imageRows(pods: readonly JudgedPod[]) {
   const uses = pods.flatMap((each) => each.images.map((image) => ({ image, each })));
   return [...Map.groupBy(uses, ({ image }) => image.image).values()]
     .map((all) => {
@@ -102,16 +90,13 @@ export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
     .sort((a, b) => byWeight(a, b) || byName(a.image, b.image));
 }
 
-export function totals(
-  pods: readonly JudgedPod[],
-  architecture: string,
-): Readonly<Record<Verdict | 'all', Total>> {
-  const totalOf = (some: readonly JudgedPod[]): Total => ({
+export function totals(pods: readonly JudgedPod[], architecture: string) {
+  const totalOf = (some: readonly JudgedPod[]) => ({
     workloads: workloadsIn(some),
     there: some.filter(({ on }) => on === architecture).length,
     ...shareOf(some),
   });
-  const of = (verdict: Verdict): Total => totalOf(pods.filter((each) => each.verdict === verdict));
+  const of = (verdict: Verdict) => totalOf(pods.filter((each) => each.verdict === verdict));
   return { yes: of('yes'), pinned: of('pinned'), no: of('no'), unknown: of('unknown'), all: totalOf(pods) };
 }
 
@@ -161,8 +146,6 @@ function rank({ verdict }: { readonly verdict: Verdict }): number {
   return verdicts.indexOf(verdict);
 }
 
-type Weighed = Pick<ImageRow, 'verdict' | 'cpu' | 'memory'>;
-
-function byWeight(a: Weighed, b: Weighed): number {
+function byWeight(a: Judged & Requests, b: Judged & Requests): number {
   return rank(a) - rank(b) || b.cpu - a.cpu || b.memory - a.memory;
 }
