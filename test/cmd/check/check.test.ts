@@ -177,7 +177,7 @@ t.test('it works without a cache directory', async (t) => {
 });
 
 t.test('each verdict has its word and exit code', async (t) => {
-  const { server: open, app, old, check } = await checker(t);
+  const { server: open, app, old, check, json } = await checker(t);
   open.push('team/chart', 'v1', helmChart());
   const secret = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass' } } });
   const limited = await registry(t);
@@ -204,7 +204,7 @@ t.test('each verdict has its word and exit code', async (t) => {
     [pod(app).replace('- name', '- imagePullPolicy: Never\n    name'), 'never-pulled', 3, /never pulled/],
   ];
   for (const [input, verdict, code, why] of cases) {
-    const found = await (await checker(t)).json(input);
+    const found = await json(input);
     t.strictSame(verdictsOf(found.results), [verdict], verdict);
     like(t, found.results[0]?.why, why, verdict);
     t.equal(found.code, code, verdict);

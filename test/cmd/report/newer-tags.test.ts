@@ -1,5 +1,4 @@
 /** `archwright report --html --newer-tags`. */
-import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { newerTags } from '../../../cmd/report/newer-tags.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
@@ -124,22 +123,17 @@ t.test('images of one namespace with high CPU requests leave lookups for the oth
   t.equal(listsIn(open).length, 50);
 });
 
-t.test('without the permission to read Secrets, a published report lists tags anonymously', async (t) => {
+t.test('without the permission to read Secrets, tags are listed anonymously', async (t) => {
   const open = await registry(t);
   open.push('app', '1.0', image('linux/amd64'));
   open.push('app', '1.1', multiArch(['linux/amd64', 'linux/arm64']));
   const { store, report } = await startCluster(t);
-  store.put('/api/v1/namespaces/archwright/configmaps/archwright', { data: { 'archwright.toml': '' } });
   putPod(store, 'shop/app', [`${open.host}/app:1.0`], regcred);
   store.fault(/\/(?:secrets|serviceaccounts)\//, { status: 403 });
-  const flags = ['--local', '--release', 'archwright/archwright'];
-  const { code, err } = await report(...flags, '--publish', '--newer-tags', '--no-cache');
+  const { code, err, out } = await report('-o', 'json', '--newer-tags', '--no-cache');
   t.equal(code, 0, err);
   t.notMatch(err, /newer tags/);
-  const published = '/api/v1/namespaces/archwright/configmaps/archwright-report';
-  const { binaryData } = store.get(published) as unknown as { binaryData: Record<string, string> };
-  const page = gunzipSync(Buffer.from(binaryData['report.html.gz'] ?? '', 'base64')).toString('utf8');
-  t.match(page.replaceAll(open.host, 'R'), /Take R\/app:1\.1 in place of/);
+  t.ok(out.includes(`"newerTag": "${open.host}/app:1.1"`));
 });
 
 t.test('if credentials may not list tags, those of other pods with the image may', async (t) => {
