@@ -95,9 +95,7 @@ async function reportPods(
   const { pods, lookups, isComplete } = judged;
   if (pods.length === 0 && namespaces.length > 0)
     say(`there are no pods in ${namespaces.join(', ')}`, 'warning');
-  const newerTags = isSearching
-    ? await findNewerTags(invocation, cluster, { ...judged, architecture })
-    : undefined;
+  const newerTags = isSearching ? await findNewerTags(invocation, cluster, architecture, judged) : undefined;
   const money = judged.nodes && moneyOf(judged.nodes, prices, architecture);
   const report = reportOf({ pods, architecture, namespaces, lookups, made: new Date(), money, newerTags });
   if (place) {

@@ -25,10 +25,7 @@ function wordsOf({ kind, plural, shortNames }: Resource): readonly string[] {
   return [kind.toLowerCase(), plural, ...shortNames];
 }
 
-interface NamedObject {
-  readonly resource: Resource;
-  readonly name: string;
-}
+type NamedObject = ReturnType<typeof parseNamedObject>;
 
 /** Parses `KIND/NAME …`, or `KIND NAME …`, as kubectl does. @throws UsageError for anything else */
 export function parseNamedObjects(texts: readonly string[]): readonly NamedObject[] {
@@ -38,7 +35,7 @@ export function parseNamedObjects(texts: readonly string[]): readonly NamedObjec
   return names.map((name) => ({ resource, name }));
 }
 
-function parseNamedObject(text: string): NamedObject {
+function parseNamedObject(text: string) {
   const [word = '', name = '', ...more] = text.split('/');
   if (name === '' || more.length > 0) {
     throw new UsageError(`${text} is not an object; use KIND/NAME such as pod/web-0, or -f FILE`);

@@ -22,12 +22,6 @@ const imageLimitMs = 20_000;
 const maxRefused = 3;
 const refusals: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'not-found']);
 
-interface Judged {
-  readonly pods: readonly JudgedPod[];
-  readonly architecture: string;
-  readonly pullSecrets: PullSecrets;
-}
-
 export interface NewerTags {
   /** The same image with a newer tag that has the architecture, by image as written in the pods. */
   readonly byImage: ReadonlyMap<string, string>;
@@ -41,7 +35,8 @@ type Candidate = ReturnType<typeof candidates>['images'][number];
 export async function findNewerTags(
   invocation: Pick<Invocation<typeof cacheFlags>, 'flags' | 'io' | 'say' | 'stop'>,
   { context }: Pick<Cluster, 'context'>,
-  { pods, architecture, pullSecrets }: Judged,
+  architecture: string,
+  { pods, pullSecrets }: { readonly pods: readonly JudgedPod[]; readonly pullSecrets: PullSecrets },
 ): Promise<NewerTags> {
   const { io, say, stop } = invocation;
   await using opened = new AsyncDisposableStack();

@@ -26,10 +26,7 @@ import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow
 import { verdicts } from './verdict.ts';
 import { asJson, type Report } from './contents.ts';
 
-interface Place {
-  readonly namespace: string;
-  readonly name: string;
-}
+type Place = ReturnType<typeof placeOf>;
 
 interface Publisher extends Pick<Invocation, 'say' | 'stop'> {
   readonly client: KubeClient;
@@ -38,7 +35,7 @@ interface Publisher extends Pick<Invocation, 'say' | 'stop'> {
 }
 
 /** Where the ConfigMap goes. @throws UsageError if archwright's namespace is not known */
-export function placeOf({ configuration }: CliContext): Place {
+export function placeOf({ configuration }: CliContext) {
   const { namespace } = configuration;
   if (namespace !== undefined) return { namespace, name: ownNames(configuration).report };
   throw new UsageError('--publish: archwright was not found in the cluster; set --release');
@@ -114,12 +111,14 @@ export async function publishReports(
   const { client, name, say, stop } = publisher;
   const present = await presentReports(publisher);
   if (present === undefined) return true;
-  const isFree = ([namespace]: readonly [string, unknown]): boolean => {
-    if (present.get(namespace) !== 'foreign') return true;
-    say(`Report ${namespace}/${name} stays: it was not made by archwright`);
-    return false;
-  };
-  const all = [...Map.groupBy(pods, ({ pod }) => pod.namespace)].filter(isFree);
+  const all = Map.groupBy(pods, ({ pod }) => pod.namespace)
+    .entries()
+    .filter(([namespace]) => {
+      const isFree = present.get(namespace) !== 'foreign';
+      if (!isFree) say(`Report ${namespace}/${name} stays: it was not made by archwright`);
+      return isFree;
+    })
+    .toArray();
   const wanted = new Map(all.toSorted(([a], [b]) => byName(a, b)).slice(0, maxReports));
   if (all.length > wanted.size) say(`left out: Reports of ${counted(all.length - wanted.size, 'namespace')}`);
   const stale = [...present].filter(([namespace, maker]) => maker === 'own' && !wanted.has(namespace));

@@ -1,4 +1,5 @@
 /** HTML templates that escape every value, and the parts that sections share: tables, and bars as SVG. */
+import { rounded } from './data.ts';
 
 export class Html {
   readonly text: string;
@@ -52,18 +53,14 @@ export function numberCells(...texts: readonly (string | number)[]): readonly Ht
   return texts.map((text) => markup`<td class="n">${text}</td>`);
 }
 
-export interface Segment {
-  /** Class of its color in the style sheet. */
-  readonly color: string;
-  /** Part of the whole bar, between 0 and 1. */
-  readonly part: number;
-}
-
 const width = 1000;
 const gap = 3;
 
-/** One bar of segments in a row, as wide as its place. It repeats numbers beside it, so screen readers skip it. */
-export function bar(segments: readonly Segment[]): Html {
+/**
+ * One bar of segments in a row, as wide as its place. It repeats numbers beside it, so screen readers skip it.
+ * @param segments with the classes of their colors, and their parts of the whole bar, between 0 and 1
+ */
+export function bar(segments: readonly { readonly color: string; readonly part: number }[]): Html {
   let x = 0;
   const shown = segments.filter(({ part }) => part > 0);
   const drawn = shown.map(({ color, part }) => {
@@ -88,8 +85,4 @@ export function swatch(color: string): Html {
   return markup`<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true" focusable="false">
     <rect class="fill-${color}" width="10" height="10" />
   </svg>`;
-}
-
-function rounded(value: number): number {
-  return Math.round(value * 10) / 10;
 }

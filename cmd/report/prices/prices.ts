@@ -112,22 +112,27 @@ export interface Offer {
 /** The label of eks-node-viewer, https://github.com/awslabs/eks-node-viewer. */
 const viewerLabel = 'eks-node-viewer/instance-price';
 
-/** @returns `undefined` if the node does not say its size or architecture */
-function kindOfNode(node: Node): Omit<Offer, 'price' | 'source'> | undefined {
+/** @returns `undefined` if the node does not say its size or architecture, or has no price */
+export function offerOfNode(node: Node, list: PriceList): Offer | undefined {
   const labels = node.metadata?.labels ?? {};
   const { capacity } = (node.status ?? {}) as { readonly capacity?: Readonly<Record<string, unknown>> };
   const architecture = architectureOf(node);
   const vcpu = parseQuantity(capacity?.['cpu']);
   const memory = parseQuantity(capacity?.['memory']);
   if (architecture === undefined || !(vcpu && vcpu > 0) || !(memory && memory > 0)) return undefined;
-  return {
+  const kind = {
     architecture,
     vcpu,
     memory,
     instanceType: labels['node.kubernetes.io/instance-type'] ?? '',
     region: labels['topology.kubernetes.io/region'] ?? '',
     capacityType: isSpot(labels) ? 'spot' : 'on-demand',
-  };
+  } as const;
+  const ofType = list.entries.filter((entry) => entry['instance-type'] === kind.instanceType);
+  const inFile = entryIn(kind.region, ofType)?.[kind.capacityType];
+  if (inFile !== undefined) return { ...kind, price: inFile, source: 'file' };
+  const own = ownPrice(node);
+  return own === undefined ? undefined : { ...kind, price: own, source: 'node' };
 }
 
 const spotLabels: Readonly<Record<string, string>> = {
@@ -140,16 +145,6 @@ const spotLabels: Readonly<Record<string, string>> = {
 
 function isSpot(labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(spotLabels).some(([key, value]) => labels[key] === value);
-}
-
-export function offerOfNode(node: Node, list: PriceList): Offer | undefined {
-  const kind = kindOfNode(node);
-  if (kind === undefined) return undefined;
-  const ofType = list.entries.filter((entry) => entry['instance-type'] === kind.instanceType);
-  const inFile = entryIn(kind.region, ofType)?.[kind.capacityType];
-  if (inFile !== undefined) return { ...kind, price: inFile, source: 'file' };
-  const own = ownPrice(node);
-  return own === undefined ? undefined : { ...kind, price: own, source: 'node' };
 }
 
 /** The entry of the region comes before the one of every region. */

@@ -174,7 +174,7 @@ t.test('5,000 workloads fit; parts that do not fit are omitted and named', async
   const pods = largeCluster(5000);
   const how = { architecture: 'arm64', lookups: '', made: new Date(0), namespaces: ['shop'] };
   const report = reportOf({ pods, ...how });
-  const place = { namespace: 'archwright', name: 'r' };
+  const place = { namespace: 'archwright', name: 'archwright-report' } as const;
   const { object, leftOut } = await configMapOf(report, '<html>', place);
   t.strictSame(leftOut, []);
   t.ok(JSON.stringify(object).length < 400 * 1024);
