@@ -2,7 +2,7 @@
 import { test } from 'tap';
 import { like } from '../support/like.ts';
 import { defaultPolicy as policy, isIn, onArch, requiring } from '../support/placement-input.ts';
-import { clusterOf, factsOf, podOf, review, scripted, serve, uid } from './support.ts';
+import { clusterOf, podOf, review, scripted, serve, uid } from './support.ts';
 
 const source = scripted({
   'app:1': ['amd64', 'arm64'],
@@ -90,23 +90,6 @@ test('skipped pods are counted by reason, without lookups', async (t) => {
     t.equal(await metric(`archwright_admission_skipped_total{reason="${reason}"}`), 1);
   }
   t.equal(source.lookups.length, 0);
-});
-
-test('the current policy applies to each request', async (t) => {
-  let current = policy;
-  const { admitPod } = await serve(t, { source, policies: { policyOf: () => current } });
-  t.strictSame((await admitPod(['app:1'])).required, ['amd64', 'arm64']);
-  current = { ...policy, schedulableArchitectures: ['arm64'] };
-  t.strictSame((await admitPod(['app:1'])).required, ['arm64']);
-});
-
-test('old facts are used while their registry fails', async (t) => {
-  const error = { code: 'unavailable', message: 'it said 503' } as const;
-  const failing = { lookup: () => Promise.resolve(factsOf('old:1', [], { error })) };
-  const { admitPod, cache } = await serve(t, { source: failing });
-  const confirmedAt = new Date(Date.now() - 8 * 86_400_000).toISOString();
-  cache.learn(factsOf('docker.io/library/old:1', ['arm64'], { source: 'memory', confirmedAt }));
-  t.strictSame((await admitPod(['old:1'])).required, ['arm64']);
 });
 
 test('under the log level debug, there is one line, without the object', async (t) => {

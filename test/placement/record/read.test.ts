@@ -107,21 +107,6 @@ test('a record has the excluded nodes apart', async (t) => {
   t.strictSame(read?.added.match, [notIn]);
 });
 
-test("it counts as the pod's own beside matched labels too", async (t) => {
-  const zone = isIn('zone', 'a');
-  const amd64 = archIn('amd64');
-  const labeled = podOf(['b'], requiring(termOf(amd64), termOf(zone), {}), { labels: { rack: 'r1' } });
-  const first = place(inputOf(labeled, known, policy));
-  t.strictSame(place(inputOf(first.pod, known, policy)).patch, []);
-  const later = place(inputOf(first.pod, { b: 'amd64 s390x' }, policy));
-  const rack = isIn('rack', 'r1');
-  t.strictSame(termsOf(later.pod), [
-    termOf(amd64, rack),
-    termOf(zone, { ...amd64, values: ['amd64', 's390x'] }, rack),
-    {},
-  ]);
-});
-
 test('the rest of an edited addition counts as the pod’s own', async (t) => {
   const zone = isIn('zone', 'a');
   const arch = archIn('amd64');

@@ -57,10 +57,8 @@ function labelOf(
 }
 
 function ofPolicy({ origin, weights }: PolicyPreference): Preference {
-  const valid = Object.entries(weights)
-    .map(([architecture, weight]) => ({ architecture, weight }))
-    .filter(({ architecture, weight }) => isArchitecture(architecture) && isWeight(weight));
-  return { rule: 'preferred-policy', origin, inPod: false, weights: valid };
+  const list = Object.entries(weights).map(([architecture, weight]) => ({ architecture, weight }));
+  return { rule: 'preferred-policy', origin, inPod: false, weights: list };
 }
 
 /** Reads weights such as `arm64=80,amd64=20`. @returns `undefined` if any part is invalid */

@@ -1,26 +1,23 @@
-/** A rollout chooses among architectures that the images have and the pod permits. */
+/** Rollouts and allowed architectures, which restrict what the images have. `decide.test.ts` judges where pods land. */
 import { test } from 'tap';
 import { decide } from '../../../../src/placement/decide.ts';
-import { patchGatedPod } from '../../../../src/placement/patch/patch.ts';
-import { recordedWidened, uncheckedRecord } from '../../../../src/placement/record/read.ts';
-import type { NewPods } from '../../../../src/policy/effective/policy.ts';
-import { gatedUpdateFaults } from '../../../support/gated-model.ts';
+import { uncheckedRecord } from '../../../../src/placement/record/read.ts';
+import type { NewPods, Policy } from '../../../../src/policy/effective/policy.ts';
+import { like } from '../../../support/like.ts';
 import {
-  applied,
-  archIn,
   inputOf,
+  onArch,
   outcomeOf,
   place,
   placePod,
   podOf,
-  termsOf,
   together,
-  onArch,
 } from '../../../support/placement-input.ts';
-import { like } from '../../../support/like.ts';
 
 const widened = { policy: { constraints: 'widen' }, spec: onArch('amd64') } as const;
 const rollout = { name: 'web', architecture: 'arm64' };
+const origin = 'PodPlacementConfig shop/db';
+const allowed = (...architectures: string[]): Partial<Policy> => ({ allowed: { architectures, origin } });
 
 test('the side of a rollout is a reason, and is recorded', async (t) => {
   const rows = [
@@ -48,46 +45,19 @@ test('the side of a rollout is a reason, and is recorded', async (t) => {
 });
 
 /** A pod that names amd64 and waits, and its decision after the choice. */
-function widenedAndChosen(newPods: NewPods) {
+function widenedAndChosen(newPods: NewPods, more: Partial<Policy> = {}) {
   const known = { a: 'amd64 arm64 s390x' };
-  const { pod: gated, decision: first } = place(
-    inputOf(podOf(['a'], widened.spec), known, {
-      ...widened.policy,
-      rollout: { ...rollout, newPods: 'Choose' },
-    }),
-  );
-  const later = inputOf(
-    gated,
-    known,
-    { ...widened.policy, rollout: { ...rollout, newPods } },
-    { waiting: true },
-  );
-  const decision = decide(later);
-  return { first, gated, later, decision, pod: applied(gated, patchGatedPod(gated, decision)) };
+  const choosing: Partial<Policy> = { ...widened.policy, rollout: { ...rollout, newPods: 'Choose' } };
+  const { pod: gated } = place(inputOf(podOf(['a'], widened.spec), known, choosing));
+  const policy = { ...choosing, ...more, rollout: { ...rollout, newPods } };
+  const later = inputOf(gated, known, policy, { waiting: true });
+  return { gated, later, decision: decide(later) };
 }
-
-test('a pod is widened at its creation, and the choice narrows it', async (t) => {
-  for (const [newPods, architectures] of [
-    ['Target', ['arm64']],
-    ['Other', ['amd64', 's390x']],
-  ] as const) {
-    const { first, gated, decision, pod } = widenedAndChosen(newPods);
-    t.strictSame(first.reasons.map(({ rule }) => rule).slice(0, 2), ['rollout-choose', 'constraint-widened']);
-    like(t, first.warnings, [/is widened to amd64, arm64, s390x/]);
-    t.strictSame(gated.spec.nodeSelector, {});
-    t.strictSame(termsOf(gated), [{ matchExpressions: [archIn('amd64', 'arm64', 's390x')] }]);
-    t.equal(outcomeOf(decision), `placed ${architectures.join(' ')}`);
-    t.strictSame(gatedUpdateFaults(gated, pod), []);
-    t.strictSame(termsOf(pod), [
-      { matchExpressions: [archIn('amd64', 'arm64', 's390x'), archIn(...architectures)] },
-    ]);
-    t.strictSame(uncheckedRecord(pod).rollout, { name: 'web', side: newPods });
-    like(t, recordedWidened({ pod }), widened.spec, "the record still has the pod's own names");
-  }
-});
 
 test('a waiting pod with a changed policy, constraint or record is placed by its images', async (t) => {
   const { gated, later } = widenedAndChosen('Target');
+  const { decision } = widenedAndChosen('Other', allowed('arm64'));
+  t.equal(outcomeOf(decision), 'placed amd64', 'what it named itself is allowed');
   const keep = decide({ ...later, policy: { ...later.policy, constraints: 'keep' } });
   t.equal(outcomeOf(keep), 'placed arm64');
   t.ok(keep.widened, "the pod's own names stay in its record");
@@ -95,4 +65,34 @@ test('a waiting pod with a changed policy, constraint or record is placed by its
   t.notOk(decide({ ...later, seal }).widened, 'a record that archwright did not write');
   const named = { ...gated, spec: { ...gated.spec, ...widened.spec } };
   t.equal(decide({ ...later, pod: named }).outcome, 'own-constraint', 'a constraint of another webhook wins');
+});
+
+test('messages name the custom resource and what it allows', async (t) => {
+  const { decision } = placePod(['a'], { a: 'amd64' }, allowed('s390x'));
+  t.equal(
+    decision.message,
+    'no architecture of those that PodPlacementConfig shop/db allows (s390x) can run all images: a has amd64',
+  );
+  const none = placePod(['a'], {}, { ...allowed('s390x'), schedulableArchitectures: ['amd64'] });
+  t.equal(outcomeOf(none.decision), 'denied none');
+  t.match(
+    none.decision.message,
+    /^there is no architecture of the schedulable ones \(amd64\), and of those that .* allows \(s390x\)$/,
+  );
+  const input = inputOf(podOf(['a']), { a: 'amd64' }, allowed('s390x'));
+  like(t, decide({ ...input, template: 'workload' }).warnings, [
+    /cannot be placed: no architecture of those that PodPlacementConfig shop\/db allows/,
+  ]);
+});
+
+test('the restriction is a reason, unless the pod keeps its own constraint', async (t) => {
+  const reasons = (known: string, policy: Partial<Policy>, spec = {}) => {
+    const { decision } = placePod(['a'], { a: known }, policy, spec);
+    return decision.reasons
+      .filter(({ rule }) => rule === 'allowed-architectures')
+      .map(({ message }) => message);
+  };
+  t.strictSame(reasons('', allowed('amd64', 's390x')), [`${origin} allows amd64, s390x`]);
+  t.strictSame(reasons('amd64 arm64', allowed('amd64'), onArch('arm64')), []);
+  t.strictSame(reasons('amd64', {}), []);
 });

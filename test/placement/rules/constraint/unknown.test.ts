@@ -1,17 +1,19 @@
 import { test } from 'tap';
-import type { Policy } from '../../../../src/policy/effective/policy.ts';
 import { decide } from '../../../../src/placement/decide.ts';
 import { decidedOutcome } from '../../../../src/placement/record/read.ts';
+import { publicFacts } from '../../../../src/placement/rules/images/unknown.ts';
+import type { Policy } from '../../../../src/policy/effective/policy.ts';
+import { like } from '../../../support/like.ts';
 import {
-  type Known,
+  facts,
   failed,
   inputOf,
   outcomeOf,
   place,
-  podOf,
   placePod,
+  podOf,
+  type Known,
 } from '../../../support/placement-input.ts';
-import { like } from '../../../support/like.ts';
 
 const gate = { name: 'arch.example/scheduling-gate' };
 const known: Known = {
@@ -168,4 +170,17 @@ test('the number of warnings is bounded', async (t) => {
   const { warnings } = decide(inputOf(podOf(images), {}, {}, { facts: () => failed('not-found') }));
   t.equal(warnings.length, 8);
   t.equal(warnings.at(-1), 'archwright: 93 more warnings');
+});
+
+test('people see what a registry answered, and of other failures neither message nor endpoint', async (t) => {
+  const byPlugin = { code: 'forbidden', message: 'plugin ecr: exit status 1', cause: 'plugin' } as const;
+  for (const shown of [
+    facts('amd64'),
+    failed('unauthorized', 'registry.example said 401'),
+    { ...failed('forbidden'), error: byPlugin },
+  ])
+    t.equal(publicFacts(shown), shown);
+  const hidden = publicFacts(failed('timeout', '10.0.0.1 is silent'));
+  like(t, hidden, { endpoint: '', error: { code: 'unavailable' } });
+  t.notMatch(hidden.error?.message, '10.0.0.1');
 });

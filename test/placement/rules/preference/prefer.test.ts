@@ -72,7 +72,6 @@ const cases: Readonly<Record<string, Case>> = {
   ],
   'the annotation, heaviest first': [weighs('arm64=20, amd64 = 80'), 'preferred-weights amd64=80 arm64=20'],
   'equal weights, in order of name': [weighs('arm64=5,amd64=5'), 'preferred-weights amd64=5 arm64=5'],
-  'the policy': [bySoft, 'preferred-policy arm64=70 amd64=30'],
   'a label that the images cannot meet, with a warning': [
     asks('s390x'),
     leftOut,
@@ -103,9 +102,6 @@ const cases: Readonly<Record<string, Case>> = {
     'preference-own',
   ],
   'hard: only the heaviest': [byHard, 'preferred-policy preference-hard arm64=70'],
-  'an out-of-range weight of a policy': [
-    { policy: { preferences: [{ ...soft, weights: { arm64: 0, amd64: 100.5, 'a,b': 5 } }] } },
-  ],
   'behind a gate, no preference and no warning while an image is unknown': [
     { ...asks('arm64'), ...unknown },
     leftOut,
