@@ -1,16 +1,16 @@
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
-import { chartSections, firstValues, isSetting } from '../../scripts/docs/chart/chart.ts';
-import { alerts } from '../../scripts/docs/chart/alerts.ts';
-import { rows } from '../../scripts/docs/chart/dashboard.ts';
-import { setByChart } from '../../scripts/docs/chart/settings.ts';
-import { metricGroups } from '../../scripts/docs/metrics.ts';
-import { pages } from '../../scripts/docs/main.ts';
-import { settings } from '../../src/policy/settings/all.ts';
-import { flagName } from '../../src/policy/settings/setting.ts';
 import { subcommand as report } from '../../cmd/report.ts';
 import { parsePrices } from '../../cmd/report/prices/prices.ts';
+import { alerts } from '../../scripts/docs/chart/alerts.ts';
+import { chartSections, firstValues, isSetting } from '../../scripts/docs/chart/chart.ts';
+import { rows } from '../../scripts/docs/chart/dashboard.ts';
+import { setByChart } from '../../scripts/docs/chart/settings.ts';
+import { pages } from '../../scripts/docs/main.ts';
+import { metricGroups } from '../../scripts/docs/metrics.ts';
+import { settings } from '../../src/policy/settings/all.ts';
+import { flagName } from '../../src/policy/settings/setting.ts';
 import { like } from '../support/like.ts';
 
 const chart = 'charts/archwright';
@@ -204,3 +204,47 @@ function typeOf(value: unknown): string {
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
   return typeof value;
 }
+
+/*
+ * The rules of Red Hat's chart verification (redhat-certification/chart-verifier, profile partner 1.3), for
+ * charts in the console of OpenShift. Not here: `helm lint`, `helm install` and `helm test`, which run in
+ * `test/e2e`, and a certification of the image, which only Red Hat can give.
+ */
+const about = parse(readFileSync(`${chart}/Chart.yaml`, 'utf8')) as Readonly<Record<string, unknown>>;
+const manifests = globSync(`${chart}/templates/**/*.yaml`);
+
+/** Kubernetes of each OpenShift that the verification knows (opdev/getocprange). */
+const minors = { oldest: 13, newest: 34 };
+
+t.test('the chart satisfies the rules of the verification', async (t) => {
+  t.equal(about['apiVersion'], 'v2', 'is-helm-v3');
+  const lengthOf = (file: string): number => readFileSync(`${chart}/${file}`, 'utf8').length;
+  t.ok(lengthOf('README.md') > 0, 'has-readme');
+  t.ok(lengthOf('templates/NOTES.txt') > 0, 'has-notes');
+  t.ok(
+    Object.keys(parse(readFileSync(`${chart}/values.yaml`, 'utf8')) as object).length > 0,
+    'contains-values',
+  );
+  t.ok(lengthOf('values.schema.json') > 0, 'contains-values-schema');
+  t.ok(
+    manifests.some((file) => file.startsWith(`${chart}/templates/tests/`)),
+    'contains-test',
+  );
+  const [, first] = /^>=1\.(\d+)\.0-0$/.exec(String(about['kubeVersion'])) ?? [];
+  t.ok(
+    Number(first) >= minors.oldest && Number(first) <= minors.newest,
+    'has-kubeversion: a range without ||, in which an OpenShift is',
+  );
+  t.strictSame(globSync(`${chart}/{crds,charts}/**`), [], 'not-contains-crds, nor by a subchart');
+  const kinds = manifests.flatMap((file) => readFileSync(file, 'utf8').match(/^kind:.*$/gm) ?? []);
+  t.ok(kinds.length > 20);
+  t.notOk(kinds.includes('kind: CSIDriver'), 'not-contain-csi-objects');
+  const { 'charts.openshift.io/name': name } = about['annotations'] as Readonly<Record<string, string>>;
+  t.ok(name, 'required-annotations-present');
+});
+
+t.test('one image with a registry has to be certified', async (t) => {
+  const rendered = readFileSync('deploy/archwright.yaml', 'utf8');
+  const images = [...rendered.matchAll(/\s+image:[ \t]+(\S.*)\s*$/gm)].map(([, image]) => image);
+  t.strictSame([...new Set(images)], [`ghcr.io/archwright/archwright:${String(about['appVersion'])}`]);
+});

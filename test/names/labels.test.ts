@@ -1,6 +1,8 @@
-import t from 'tap';
-import { isArchitecture } from '../../src/names/architecture.ts';
+/** Label keys and values, and what labels say of a node: its architecture, its pool. */
+import { test } from 'tap';
+import { isArchitecture, unknownArchitecture } from '../../src/names/architecture.ts';
 import { isLabelKey, isLabelValue, isNonEmptyLabelValue, meets } from '../../src/names/labels.ts';
+import { poolOf } from '../../src/names/node-pool.ts';
 
 const valid = ['arm64', '386', 'a', '1', 'X', 'A.b_c-d', 'x'.repeat(63)];
 const invalid = [
@@ -19,7 +21,7 @@ const invalid = [
   '__proto__',
 ];
 
-t.test('label values are valid as in Kubernetes', async (t) => {
+test('label values are valid as in Kubernetes', async (t) => {
   for (const text of valid) {
     t.equal(isLabelValue(text), true, text);
     t.equal(isNonEmptyLabelValue(text), true, text);
@@ -33,13 +35,13 @@ t.test('label values are valid as in Kubernetes', async (t) => {
   for (const value of [undefined, null, 1, ['a']]) t.equal(isLabelValue(value), false);
 });
 
-t.test('an architecture is a non-empty label value', async (t) => {
+test('an architecture is a non-empty label value', async (t) => {
   for (const text of valid) t.equal(isArchitecture(text), true, text);
   for (const text of [...invalid, '', 'unknown', 'Unknown'])
     t.equal(isArchitecture(text), false, JSON.stringify(text));
 });
 
-t.test('label keys are valid as in Kubernetes', async (t) => {
+test('label keys are valid as in Kubernetes', async (t) => {
   for (const text of ['arch', 'kubernetes.io/arch', 'a.b-c.d/E_f', `${'x'.repeat(253)}/a`, 'a/b']) {
     t.equal(isLabelKey(text), true, text);
   }
@@ -49,7 +51,7 @@ t.test('label keys are valid as in Kubernetes', async (t) => {
   }
 });
 
-t.test('requirements are met as in Kubernetes', async (t) => {
+test('requirements are met as in Kubernetes', async (t) => {
   const cases: [
     operator: string,
     values: string[],
@@ -70,4 +72,43 @@ t.test('requirements are met as in Kubernetes', async (t) => {
     for (const value of others)
       t.notOk(meets({ operator, values }, value), `${value} ${operator} ${values.join()}`);
   }
+});
+
+test('an unknown architecture has a suggestion', async (t) => {
+  const rows: Readonly<Record<string, string>> = {
+    amd46: 'amd64',
+    AMD64: 'amd64',
+    x86_64: 'amd64',
+    aarch64: 'arm64',
+    arm46: 'arm64',
+    armhf: 'arm',
+    s309x: 's390x',
+    ppc64el: 'ppc64le',
+  };
+  for (const [name, meant] of Object.entries(rows))
+    t.equal(unknownArchitecture(name), `unknown architecture ${name}; did you mean ${meant}?`);
+  t.equal(unknownArchitecture('mainframe'), 'unknown architecture mainframe');
+  t.match(unknownArchitecture('x'.repeat(1000)), /^unknown architecture x{60}\.\.\.$/u);
+});
+
+test('architectures of Go and of the cluster are known', async (t) => {
+  for (const name of ['amd64', 'arm64', 'arm', '386', 'riscv64', 'loong64', 's390x', 'mips64le'])
+    t.equal(unknownArchitecture(name), undefined, name);
+  t.equal(unknownArchitecture('amd46', ['amd46']), undefined);
+});
+
+const base = { 'kubernetes.io/arch': 'arm64', 'node.kubernetes.io/instance-type': 'm7g.large' };
+
+test('the pool of a node follows from its labels', async (t) => {
+  for (const [labels, pool] of [
+    [{ 'karpenter.sh/nodepool': 'a', 'eks.amazonaws.com/nodegroup': 'b' }, 'karpenter.sh/nodepool=a'],
+    [{ 'eks.amazonaws.com/nodegroup': 'b' }, 'eks.amazonaws.com/nodegroup=b'],
+    [{ 'cloud.google.com/gke-nodepool': 'c' }, 'cloud.google.com/gke-nodepool=c'],
+    [{ 'kubernetes.azure.com/agentpool': 'd', agentpool: 'd' }, 'kubernetes.azure.com/agentpool=d'],
+    [{ agentpool: 'e' }, 'agentpool=e'],
+    [{ 'node-role.kubernetes.io/control-plane': '' }, 'control-plane/arm64'],
+    [{}, 'arm64/m7g.large'],
+  ] as const)
+    t.equal(poolOf({ ...base, ...labels }), pool);
+  t.equal(poolOf({}), 'unknown/unknown');
 });
