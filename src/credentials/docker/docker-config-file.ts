@@ -73,12 +73,8 @@ async function search(
       problem(path, error.message);
     }
   }
-  if (isRequired && parts.every(({ state }) => state === 'absent')) {
-    // The missing parts become problems.
-    parts.length = 0;
-    for (const path of candidates) problem(path, 'there is no such file');
-  }
-  return { held: [], parts };
+  const isProblem = isRequired && parts.every(({ state }) => state === 'absent');
+  return { held: [], parts: isProblem ? parts.map((each) => ({ ...each, state: 'left-out' })) : parts };
 }
 
 /** The file of `docker login`. Logins in a helper are empty entries (see `credential-helpers.ts`). */

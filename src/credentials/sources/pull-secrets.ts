@@ -49,18 +49,13 @@ export function createPullSecretSource(
     const { namespace = '', name = '' } = secret.metadata ?? {};
     const origin = namespace === '' ? name : `${namespace}/${name}`;
     const problem = (message: string) => problems.push({ source: 'pull-secret', origin, message });
-    if (secret.isTooLarge) {
+    const { data, format } = documentOf(secret) ?? {};
+    if (secret.isTooLarge || (data && bytes + data.length > room.maxBytes)) {
       problem(tooLarge);
       continue;
     }
-    const document = documentOf(secret);
-    if (document === undefined) {
+    if (!data || !format) {
       problem(ignored);
-      continue;
-    }
-    const { data, format } = document;
-    if (bytes + data.length > room.maxBytes) {
-      problem(tooLarge);
       continue;
     }
     bytes += data.length;

@@ -102,6 +102,9 @@ t.test('without tokens a plugin that needs them is skipped, and the fingerprint 
     /^plugin p: left out: it needs a token .* may not request one; .* \(the setting is off\)$/,
   ]);
   like(t, (await source.describe())[1], { where: 'plugin p', state: 'used', differs: [/bound to a pod/] });
+  await source.lookup(app, undefined, { namespace: 'team', name: 'a' });
+  const message = /^for image registry\.example\/app: Failed to get service account team\/a: never$/;
+  like(t, source.problems(), [{ origin: 'plugin p', message }]);
 });
 
 t.test('a lookup says why the plugins for its image have no usable credential', async (t) => {
