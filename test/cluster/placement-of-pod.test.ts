@@ -188,3 +188,23 @@ t.test('the policy that applies after the lookups decides', async (t) => {
   );
   t.equal(decision.outcome, 'allowed-unknown');
 });
+
+t.test('facts of a skipped pod are looked up only to warn a person', async (t) => {
+  const looked: boolean[] = [];
+  const factsOfPod = () => {
+    looked.push(true);
+    return Promise.resolve(new Map([['app:1', facts('arm64')]]));
+  };
+  const sources = { factsOfPod, policies: { policyOf: () => defaultPolicy }, namespaceLabels: () => ({}) };
+  const pod = podOf(['app:1'], { nodeName: 'n1' });
+  for (const [isForPerson, architecture, count] of [
+    [false, 'amd64', 0],
+    [true, undefined, 0],
+    [true, 'amd64', 1],
+  ] as const) {
+    const nodeArchitecture = () => architecture;
+    const all = { ...sources, nodeArchitecture, clock: systemClock };
+    await placementOf({ ...target, pod, isForPerson }, all, { budgetMs: 1 });
+    t.equal(looked.length, count);
+  }
+});

@@ -22,7 +22,7 @@ function setUp(answer: (name: string) => Promise<Secret | undefined>) {
     pullSecrets.source(namespace, { names: [name].flat() }, asker);
   const count = (outcome: string) =>
     seriesOf(metrics, `archwright_pull_secret_reads_total{outcome="${outcome}"}`);
-  return { clock, reads, read, count };
+  return { clock, reads, read, count, pullSecrets };
 }
 
 test('one request serves concurrent callers, absent objects are cached, failures are not', async (t) => {
@@ -69,7 +69,11 @@ test('a namespace with slow reads keeps no other waiting, and few of them are in
 });
 
 test('a name that no Secret can have causes no request', async (t) => {
-  const { reads, read } = setUp(() => Promise.resolve({}));
+  const { reads, read, pullSecrets } = setUp(() => Promise.resolve({}));
+  t.strictSame(
+    [['x'], []].map((names) => pullSecrets.mayHave({ names })),
+    [true, false],
+  );
   for (const name of ['..', '.', '../x', 'a/b', 'A', ' ', 'a?b', 'x'.repeat(254)]) {
     like(t, (await read(name)).problems(), [{ message: 'there is no such Secret' }], name);
   }
@@ -117,4 +121,6 @@ test('few names are compared for a suggestion: the newest of the namespace, and 
   await problemsOf('missin');
   like(t, await problemsOf('missing'), [{ message: /; did you mean missin\?$/ }]);
   like(t, await problemsOf(`missing${'g'.repeat(60)}`), none);
+  like(t, (await problemsOf('missing', 'missing1', 'missing2'))[0], { message: /did you mean/ });
+  like(t, (await problemsOf('missing', 'missing1', 'missing2', 'missing3'))[0], none[0] ?? {});
 });

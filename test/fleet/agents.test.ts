@@ -152,7 +152,9 @@ t.test('reports of agents about their nodes, and credential problems', async (t)
     origin: '/var/lib/kubelet/config.json',
     message: 'is not valid JSON',
   };
-  const info = () => ({ credentialFingerprint: 'a', nodeName: 'n3', credentialProblems: [problem] });
+  const execErrors = { state: 'on', errors: [] };
+  const given = { credentialFingerprint: 'a', nodeName: 'n3', credentialProblems: [problem], execErrors };
+  const info = () => given;
   const scripts = [
     { node: 'n1', report: { pullMode: 'local' } as const },
     { node: 'n2', report: { amd64Level: 3 } as const },
@@ -162,6 +164,7 @@ t.test('reports of agents about their nodes, and credential problems', async (t)
   const found = () => Object.fromEntries(fleet.nodeReports());
   t.strictSame(found(), { n1: { pullMode: 'local' }, n2: { amd64Level: 3 } });
   t.strictSame(Object.fromEntries(fleet.credentialProblems()), { n3: [problem] });
+  t.strictSame(Object.fromEntries(fleet.execErrors()), { n3: execErrors });
   const known = fleet.nodeReports();
   await clock.advance(minute);
   await fleet.grouped(neverAborted);
