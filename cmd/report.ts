@@ -4,13 +4,13 @@ import { access, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writeProblem } from '../src/files/read.ts';
 import { isCode } from '../src/kube/api/errors.ts';
-import { openCluster, type Cluster } from './wiring/cluster.ts';
+import { openCluster } from './wiring/cluster.ts';
 import { untilStopped } from './program/context.ts';
 import { judgedPods } from './report/judged-pods.ts';
 import { findNewerTags } from './report/newer-tags.ts';
 import { reportPage } from './report/page/page.ts';
 import { moneyOf } from './report/prices/savings.ts';
-import { readPrices, type PriceList } from './report/prices/prices.ts';
+import { readPrices } from './report/prices/prices.ts';
 import { placeOf, publishReport } from './report/publish.ts';
 import { asCsv, asJson, asTable, reportOf } from './report/contents.ts';
 import { exitCodes, Failure, UsageError } from './program/exit.ts';
@@ -57,41 +57,13 @@ async function run(invocation: Call): Promise<number> {
   await checkOutput(invocation);
   const prices = await readPrices(invocation.flags.prices);
   await using opened = new AsyncDisposableStack();
-  try {
-    return await reportPods(invocation, prices, await openCluster(invocation, opened), opened);
-  } catch (error) {
-    if (!isCode(error, 'forbidden') || invocation.flags.publish) throw error;
-    const hint = 'use --namespace to select namespaces that you may read';
-    throw new Failure(`${error.message}; ${hint}`, exitCodes.unanswered);
-  }
-}
-
-/** A folder that cannot be written is an error before the images are looked up. @throws UsageError */
-async function checkOutput({ flags: { html, publish }, given }: Call): Promise<void> {
-  const [first = '', other] = ['html', 'publish', 'output', 'by'].filter((name) => given.has(name));
-  if ((html !== undefined || publish) && other !== undefined)
-    throw new UsageError(`--${first} and --${other} exclude each other`);
-  if (html !== undefined && html !== '-')
-    await access(dirname(html), constants.W_OK).catch(unwritable(dirname(html)));
-}
-
-function unwritable(path: string): (error: unknown) => never {
-  return (error) => {
-    throw new UsageError(`--html: ${path}: ${writeProblem(error)}`);
-  };
-}
-
-async function reportPods(
-  invocation: Call,
-  prices: PriceList,
-  cluster: Cluster,
-  opened: AsyncDisposableStack,
-): Promise<number> {
+  const cluster = await openCluster(invocation, opened);
   const { io, say } = invocation;
   const { architecture, by, output, publish, html, newerTags: isSearching } = invocation.flags;
   const namespaces = [...new Set(invocation.flags.namespace)];
   const place = publish ? placeOf(cluster.context) : undefined;
-  const judged = await judgedPods(invocation, cluster, { architecture, namespaces, prices }, opened);
+  const wanted = { architecture, namespaces, prices };
+  const judged = await judgedPods(invocation, cluster, wanted, opened).catch(withHint);
   const { pods, lookups, isComplete } = judged;
   if (pods.length === 0 && namespaces.length > 0)
     say(`there are no pods in ${namespaces.join(', ')}`, 'warning');
@@ -112,4 +84,25 @@ async function reportPods(
   if (html === undefined && output === 'csv') say(`images looked up ${lookups}`);
   if (!isComplete) return exitCodes.unanswered;
   return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
+}
+
+/** A folder that cannot be written is an error before the images are looked up. @throws UsageError */
+async function checkOutput({ flags: { html, publish }, given }: Call): Promise<void> {
+  const [first = '', other] = ['html', 'publish', 'output', 'by'].filter((name) => given.has(name));
+  if ((html !== undefined || publish) && other !== undefined)
+    throw new UsageError(`--${first} and --${other} exclude each other`);
+  if (html !== undefined && html !== '-')
+    await access(dirname(html), constants.W_OK).catch(unwritable(dirname(html)));
+}
+
+function unwritable(path: string): (error: unknown) => never {
+  return (error) => {
+    throw new UsageError(`--html: ${path}: ${writeProblem(error)}`);
+  };
+}
+
+function withHint(error: unknown): never {
+  if (!isCode(error, 'forbidden')) throw error;
+  const hint = 'use --namespace to select namespaces that you may read';
+  throw new Failure(`${error.message}; ${hint}`, exitCodes.unanswered);
 }

@@ -42,15 +42,14 @@ export async function collectStatus(reader: InstallationReader) {
   ]);
   const leader = installation.replicas.find(leads)?.samples;
   const now = client.serverNow();
-  const isDeleted = registered === 'deleted';
-  const webhooks = isDeleted ? undefined : registered?.webhooks;
+  const webhooks = registered === 'deleted' ? undefined : registered;
   const stateOf = leader?.all('archwright_webhook_configuration').find(({ value }) => value === 1)?.labels;
   const status = {
     namespace,
     replicas: installation.replicas.filter(({ part }) => part !== 'agent').map(replicaOf(installation)),
     webhooks: {
       /** The leader's view: `in-force`, `waiting`, …; `missing` also without a leader. */
-      state: isDeleted ? 'missing' : stateOf?.['state'],
+      state: registered === 'deleted' ? 'missing' : stateOf?.['state'],
       registered: webhooks?.length,
       failurePolicies: [...new Set(webhooks?.map(({ failurePolicy = 'Fail' }) => failurePolicy))],
     },
@@ -99,7 +98,7 @@ export async function collectStatus(reader: InstallationReader) {
 async function readWebhooks({ client, signal }: InstallationReader, name: string) {
   const path = paths.mutatingWebhookConfigurations(name);
   const found = await ignoring('not-found', client.get<WebhookConfiguration>(path, { signal }));
-  return found ? { webhooks: found.webhooks ?? [] } : 'deleted';
+  return found ? (found.webhooks ?? []) : 'deleted';
 }
 
 /** The configuration of the controller or webhook. Settings that only another version knows are left out. */

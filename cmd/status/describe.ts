@@ -198,20 +198,18 @@ function webhookFindings({ webhooks, replicas }: Status): readonly string[] {
   const { state, registered, failurePolicies } = webhooks;
   const all = replicas.filter(({ part }) => part === 'webhook');
   const effect = failurePolicies.includes('Fail') ? 'new pods are refused' : 'new pods get no placement';
-  const none = all.length > 0 && !all.some(({ ready }) => ready) ? [`no webhook is ready: ${effect}`] : [];
+  const found: string[] = [];
+  if (all.length > 0 && !all.some(({ ready }) => ready)) found.push(`no webhook is ready: ${effect}`);
   // The controller never creates it.
   if (state === 'missing')
-    return [
-      ...none,
-      'the MutatingWebhookConfiguration was deleted, so pods get no placement: run helm upgrade',
-    ];
-  if (registered === 0)
-    return [
-      ...none,
+    found.push('the MutatingWebhookConfiguration was deleted, so pods get no placement: run helm upgrade');
+  else if (registered === 0)
+    found.push(
       'the MutatingWebhookConfiguration has no webhooks, so new pods get no placement: the leader adds them; see its log',
-    ];
-  if (state === undefined || state === 'in-force') return none;
-  return [...none, `the webhook configuration is not in force: ${state}; see the log of the leader`];
+    );
+  else if (state !== undefined && state !== 'in-force')
+    found.push(`the webhook configuration is not in force: ${state}; see the log of the leader`);
+  return found;
 }
 
 /** Agents that are not ready count even if others answer. */
