@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import { test } from 'tap';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
@@ -152,12 +151,4 @@ test('no admission is lost when certificates change, or the webhook stops, under
   await stopping;
   ended.abort();
   await t.resolves(Promise.all(clients));
-});
-
-test('one connection serves many admissions', async (t) => {
-  const { admitPod, agent } = await serve(t, { source: scripted({ 'app:1': ['arm64'] }) });
-  const ports = new Set<number | undefined>();
-  agent.on('free', (socket: Socket) => ports.add(socket.localPort));
-  for (let turn = 0; turn < 20; turn += 1) await admitPod(['app:1']);
-  t.equal(ports.size, 1);
 });

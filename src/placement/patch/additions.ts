@@ -124,7 +124,6 @@ export function extendTerms(
 
 function extended(own: Terms | undefined, added: TermAdditions): Terms | undefined {
   if (own !== undefined) {
-    if (added.terms.length === 0 && added.match.length === 0) return own;
     return own.flatMap((term) => copiesFor(term, added).map((list) => withExpressions(term, list)));
   }
   if (added.terms.length > 0) return added.terms.map((expressions) => ({ matchExpressions: expressions }));

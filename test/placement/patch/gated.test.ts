@@ -9,11 +9,9 @@ import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
 import {
   applied,
-  archIn,
   inputOf,
   isIn,
   type Known,
-  place,
   podOf,
   requiring,
   termOf,
@@ -48,15 +46,6 @@ function decided(gated: Pod, policy: Partial<Policy> = {}) {
   return { decision, patch, pod };
 }
 
-/** Admitted while `later` was unknown, then decided when it is known. */
-function afterWebhook(images: readonly string[], spec: Partial<PodSpec>, policy: Partial<Policy> = {}) {
-  const admitted = place(
-    inputOf(podOf(images, spec), { ...known, arm: undefined as never, intel: undefined as never }, policy),
-  );
-  const { spec: placed, metadata } = admitted.pod;
-  return decided({ metadata: { ...metadata, resourceVersion: '41' }, spec: placed }, policy);
-}
-
 void t.test(
   'the patch checks the resourceVersion, places the pod, removes only our gate and writes the record',
   async (t) => {
@@ -87,22 +76,6 @@ void t.test('a skipped pod only loses the gate', async (t) => {
   t.equal(patch.length, 2);
   const denied = decide(inputOf(gatedPod(['arm', 'intel']), known, { onNoCommonArchitecture: 'deny' }));
   t.equal(patchGatedPod(gatedPod(['arm', 'intel']), denied).length, 2, 'a gated pod cannot be denied');
-});
-
-void t.test("the webhook's additions stay, and the narrower requirement is appended", async (t) => {
-  const own = required(termOf(isIn('zone', 'a')));
-  const { pod, decision } = afterWebhook(['many', 'arm'], { affinity: own ?? {} });
-  t.strictSame(decision.required, ['arm64']);
-  t.strictSame(termsOf(pod), [termOf(isIn('zone', 'a'), archIn('amd64', 'arm64', 's390x'), archIn('arm64'))]);
-  const recorded = recordedIn(inputOf(pod));
-  t.strictSame(recorded?.added.terms, [[archIn('amd64', 'arm64', 's390x'), archIn('arm64')]]);
-  t.equal(recorded?.added.made, false);
-  t.strictSame(recorded?.architectures, ['arm64']);
-
-  const made = afterWebhook(['many', 'arm'], {});
-  t.equal(recordedIn(inputOf(made.pod))?.added.made, true);
-  const again = place(inputOf(made.pod, known));
-  t.strictSame(termsOf(again.pod), [termOf(archIn('arm64'))], 'submitted again, it is placed like a new pod');
 });
 
 void t.test('terms that cannot be multiplied get one group of architectures', async (t) => {

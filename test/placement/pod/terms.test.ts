@@ -8,10 +8,8 @@ import type {
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import { operatingSystemOf } from '../../../src/placement/pod/terms.ts';
-import { runningPodWarnings } from '../../../src/placement/running-pod.ts';
 import {
   facts,
-  factsFrom,
   inputOf,
   isIn,
   place,
@@ -183,13 +181,4 @@ test('an override applies to pods of every operating system', async (t) => {
   }
   const anything = facts('', { source: 'override' });
   t.equal(decide(inputOf(podOf(['a'], windows), { a: anything })).outcome, 'unconstrained');
-});
-
-test('a debugging container in a pod for Windows gets no false warning', async (t) => {
-  const known = factsFrom({ debug: 'linux/arm64 windows/amd64' });
-  const pod = podOf([], { ...windows, nodeName: 'n1', ephemeralContainers: [{ name: 'd', image: 'debug' }] });
-  const warningsOn = (nodeArchitecture: string): number =>
-    runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts: known }).length;
-  t.equal(warningsOn('amd64'), 0);
-  t.equal(warningsOn('arm64'), 1);
 });

@@ -165,13 +165,6 @@ test('messages of registries are bounded and printable', async (t) => {
   t.notMatch(warnings[0], /\p{C}/u);
 });
 
-test('the number of warnings is bounded', async (t) => {
-  const images = Array.from({ length: 100 }, (_, index) => `image-${index}`);
-  const { warnings } = decide(inputOf(podOf(images), {}, {}, { facts: () => failed('not-found') }));
-  t.equal(warnings.length, 8);
-  t.equal(warnings.at(-1), 'archwright: 93 more warnings');
-});
-
 test('people see what a registry answered, and of other failures neither message nor endpoint', async (t) => {
   const byPlugin = { code: 'forbidden', message: 'plugin ecr: exit status 1', cause: 'plugin' } as const;
   for (const shown of [

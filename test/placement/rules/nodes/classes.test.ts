@@ -4,8 +4,6 @@ import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import { labeledLevels } from '../../../../src/nodes/amd64-level.ts';
 import type { Amd64Level, NodeClass } from '../../../../src/nodes/node-class.ts';
 import { groupByClass, type NodeClasses } from '../../../../src/nodes/node-classes.ts';
-import { patchPod } from '../../../../src/placement/patch/patch.ts';
-import { decide } from '../../../../src/placement/decide.ts';
 import type { PlacementInput } from '../../../../src/placement/decision.ts';
 import {
   archIn,
@@ -180,15 +178,6 @@ test('a pod for Windows lands on nodes with the version of its image', async (t)
   t.equal(found.lands, 'win2019');
   t.equal(placed('win2022', 'win', { spec }).outcome, 'denied none');
   t.equal(placed('', 'win', { spec }).outcome, 'placed amd64');
-});
-
-test('for plain images, the patch is the same with and without known nodes', async (t) => {
-  const pod = podOf(['plain']);
-  const { classes } = cluster('local transfer l1 l4 arm arm64');
-  const [without, having] = [{}, { ...(classes && { nodes: classes }) }].map((more) =>
-    patchPod(pod, decide(inputOf(pod, known, {}, more))),
-  );
-  t.strictSame(having, without);
 });
 
 test('architectures without a node count if they are schedulable', async (t) => {
