@@ -153,6 +153,7 @@ t.test('cached policies are bounded for any number of label sets', async (t) => 
     const policy = of({ labels });
     if (policy.fallbackArchitecture !== `f${31 - Math.clz32(bits)}`) t.fail(`${bits}`);
     if (of({ labels }) === policy) same++;
+    if (policy.excludedNamespaces !== of().excludedNamespaces) t.fail('the globs are compiled again');
   }
   t.ok(same > 0 && same <= 2048, `${same} are cached`);
 });
