@@ -82,7 +82,7 @@ t.test('invalid JSON is refused', (t) => {
     t.throws(() => parseFactsRequest(Buffer.from(body, 'latin1')), { code: 'bad-request', message }, body);
   }
   const refused: [string, object][] = [
-    ['['.repeat(1_000_000) + ']'.repeat(1_000_000), {}],
+    ['['.repeat(100_000) + ']'.repeat(100_000), {}],
     ['{"images":[],"deadlineMs":1e999}', { message: /^deadlineMs / }],
     ['{"images":[],"deadlineMs":1,"__proto__":{"images":[]}}', {}],
   ];
