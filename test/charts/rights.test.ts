@@ -138,16 +138,15 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-controller',
     [
-      // exec-format/broken-notes.ts; RBAC cannot restrict create by name
-      'configmaps create',
-      'configmaps:archwright-broken-images get list patch watch',
-      'configmaps:archwright-drift get list patch watch',
+      // write/own-data.ts
+      'configmaps:archwright-broken-images create get list patch watch',
+      'configmaps:archwright-drift create get list patch watch',
       'endpointslices list watch',
       // src/kube/election/lease-lock.ts
       'leases create',
       // cmd/explain/policies.ts too
       'leases:archwright-controller get list patch',
-      // write/secrets.ts
+      // write/own-data.ts
       ...secrets.map((name) => `secrets:archwright-${name} create get list patch watch`),
     ],
   ],

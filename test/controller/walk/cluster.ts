@@ -163,7 +163,7 @@ export async function createWalkCluster(t: Test) {
     rollout({ architecture: 'arm64', steps: ['50%'], pause: '10s', rebalance: true, names: ['roll'] }),
   );
   // Writes that fail at first, in every walk.
-  store.fault(/^POST .*configmaps$/u, { status: 500, times: 4 });
+  store.fault(/^PATCH .*configmaps.[a-z-]+$/u, { status: 500, times: 4 });
   store.fault(/^PATCH .*requests.good.status$/u, { status: 500, times: 2 });
   let replicas = { web: 0, roll: 4 };
   let made = 0;

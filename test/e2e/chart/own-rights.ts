@@ -269,12 +269,14 @@ async function untilEnforced(controller: KubeClient): Promise<void> {
     sideEffects: 'None',
     clientConfig: { url: 'https://evil.example/' },
   };
-  const configMaps = '/api/v1/namespaces/archwright/configmaps';
+  const metadata = { name: 'archwright-drift', namespace: 'archwright' };
+  const drift = { apiVersion: 'v1', kind: 'ConfigMap', metadata, immutable: true };
+  const apply = { type: 'apply', body: drift, fieldManager: 'test' } as const;
   for (const attempt of [
     () => controller.patch(pod, { type: 'merge', body }, dryRun()),
     () => controller.patch(node, { type: 'merge', body }, dryRun()),
     () => controller.patch(webhooks, { type: 'merge', body: { webhooks: [foreign] } }, dryRun()),
-    () => controller.create(configMaps, { metadata: { name: 'archwright-evil' } }, dryRun()),
+    () => controller.patch('/api/v1/namespaces/archwright/configmaps/archwright-drift', apply, dryRun()),
   ])
     await untilRefused(attempt).catch((error: unknown) => {
       if (!(error instanceof KubeError && error.message.includes('ValidatingAdmissionPolicy'))) throw error;

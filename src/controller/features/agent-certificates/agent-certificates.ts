@@ -21,7 +21,7 @@ import { readAuthorities, signerOf, trusted } from '../../../certificates/author
 import { agreedTimeOf, timesOf, validity } from '../../../certificates/clock-agreement.ts';
 import { issueFor } from '../../../certificates/issue.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
-import { readSecret } from '../../write/secrets.ts';
+import { readSecret } from '../../write/own-data.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { judge, readRequest, trimRequest, type OpenRequest, type RequestContent } from './request.ts';
 

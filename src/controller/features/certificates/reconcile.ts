@@ -30,7 +30,7 @@ import {
   type Found,
   type LeafWork,
 } from './rotation-plan.ts';
-import { readSecret, writeSecret, type FoundSecret } from '../../write/secrets.ts';
+import { readSecret, writeSecret, type FoundSecret } from '../../write/own-data.ts';
 
 export const certificatesIssued = counter(
   'archwright_certificates_issued_total',

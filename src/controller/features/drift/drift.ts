@@ -18,7 +18,7 @@ import {
 import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { checkTag, type CheckResult } from './check.ts';
-import { changeNotes, getNotes } from '../../write/config-map-notes.ts';
+import { changeNotes, getNotes } from '../../write/own-data.ts';
 import { createReports, driftMetrics } from './reports.ts';
 import {
   fairShare,

@@ -8,7 +8,7 @@ import {
   parseBroken,
   type BrokenImage,
 } from '../../../images/sources/broken-images.ts';
-import { changeNotes, type NotesData } from '../../write/config-map-notes.ts';
+import { changeNotes, type NotesData } from '../../write/own-data.ts';
 
 export type BrokenObservation = Omit<BrokenImage, 'namespaces'> & { readonly namespace: string };
 

@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { pathSecretKeys } from '../../../names/keys.ts';
 import { secret } from '../../../telemetry/secret.ts';
 import type { SecretTexts } from '../../../certificates/authorities.ts';
-import { readSecret, writeSecret } from '../../write/secrets.ts';
+import { readSecret, writeSecret } from '../../write/own-data.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { pathOf } from './endpoints.ts';
 import type { ClientConfig, Webhook } from '../../state/webhooks-file.ts';
