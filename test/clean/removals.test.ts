@@ -220,7 +220,8 @@ t.test('it restarts the workloads whose pods have our tolerations, and no others
   const added = { tolerations: [{ ...ours, key: 'kubernetes.io/arch', value: 'arm64' }] };
   const annotations = { 'arch.example/decision': JSON.stringify({ v: 1, imagesKey: 'x', added }) };
   store.put(podPath('recorded'), running({ ...owned('StatefulSet', 'db'), annotations }, added));
-  store.put(podPath('annotated-only'), running({ ...other, annotations }, { tolerations: [] }));
+  const another = { tolerations: [{ ...added.tolerations[0], value: 's390x' }] };
+  store.put(podPath('annotated-only'), running({ ...other, annotations }, another));
   store.put(podPath('none'), running(other, {}));
   store.put(podPath('own'), running(other, added));
   store.put(podPath('waits'), running(other, { nodeName: '', tolerations: [ours] }));

@@ -87,9 +87,3 @@ t.test('without directories, it follows its certificate and its path in its own 
   stop.abort();
   t.equal((await ended).code, 0);
 });
-
-t.test('a path in a Secret needs a cluster', async (t) => {
-  const { serverDir } = await createPki(t);
-  const args = ['webhook', '--tls-dir', serverDir, '--webhook-path-secret', 'a', '--namespace', 'b'];
-  like(t, await run(args), { code: 2, err: /webhookPathSecret requires a cluster/ });
-});

@@ -178,6 +178,10 @@ const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = 
   ],
 
   [['webhook'], /name the directory with tls\.crt and tls\.key by --tls-dir/],
+  [
+    ['webhook', '--tls-dir', '/x', '--webhook-path-secret', 'a', '--namespace', 'b'],
+    /webhookPathSecret requires a cluster/,
+  ],
 ];
 
 for (const [args, message] of cases) {

@@ -109,6 +109,7 @@ t.test('values are written as users write them', async (t) => {
     [integer(0, 9), 3, 3],
   ];
   for (const [kind, value, expected] of cases) t.strictSame(kind.write(value), expected);
+  for (const { isList } of [evens, table]) t.ok(isList, 'its flag may be repeated');
 });
 
 t.test('keys named like prototype members are ordinary keys', async (t) => {
