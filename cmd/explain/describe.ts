@@ -36,7 +36,8 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     title,
     table(
       [
-        ...nowOf(running),
+        // A pod keeps its decision, which its record has.
+        ...(running ? [['now', `${placeOf(running)}; ${recordOf(running)}`]] : []),
         ...podsOf(pods),
         ...summaryOf(isOfPods ? 'its pods' : 'decision', decision, running ? undefined : patch.length),
       ],
@@ -51,12 +52,6 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
       ? [paragraph(json('patch', patch)), paragraph(json('after', schedulingOf(patched, basePath)))]
       : []),
   ].join('');
-}
-
-/** A pod keeps its decision, which its record has. */
-function nowOf(running: RunningNow | undefined): readonly (readonly string[])[] {
-  if (running === undefined) return [];
-  return [['now', `${placeOf(running)}; ${recordOf(running)}`]];
 }
 
 /** Pods of a workload, those that were decided alike in one line. */

@@ -7,7 +7,7 @@ import { objectsOf, PageSize, type Page } from '../../src/kube/api/pages.ts';
 import { recordOf } from '../../src/kube/election/lease-lock.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
-import { collectResources, type ObjectSource } from '../../src/policy/resources/collection.ts';
+import { collectResources } from '../../src/policy/resources/collection.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
 import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import type { Input } from './input.ts';
@@ -72,7 +72,7 @@ async function controllerLeads(options: PoliciesOptions): Promise<boolean> {
 }
 
 /** Later objects replace earlier ones of the same name. */
-function sourceOf(objects: readonly KubeObject[]): ObjectSource {
+function sourceOf<T>(objects: readonly T[]) {
   return { values: () => objects, onEach: () => undefined };
 }
 
@@ -90,5 +90,5 @@ export async function readNodeClasses(
   const found = objectsOf<Node>({ get }, paths.nodes(), { signal: stop, size: new PageSize(nodesPerPage) });
   const nodes = await Array.fromAsync(found, (node) => ({ classified: classify(node) }));
   const reports = fleet && (() => fleet.nodeReports());
-  return createNodeClasses({ values: () => nodes, onEach: () => undefined }, reports)();
+  return createNodeClasses(sourceOf(nodes), reports)();
 }

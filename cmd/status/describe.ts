@@ -62,7 +62,7 @@ function subjects(status: Status, now: number): readonly (readonly [name: string
     }),
     ...lines('gated pods', gatedTexts(gated)),
     ...(gated.oldest ?? []).map(
-      ({ pod, since }) => ['', `${cell(pod)} since ${durationSince(since, now)}`] as const,
+      ({ pod, since }) => ['', `${cell(pod)} since ${rounded(now - (Date.parse(since) || now))}`] as const,
     ),
     ['taints', taintsText(taints)],
     ['misplaced pods', misplacedPods === undefined ? unknown : String(misplacedPods)],
@@ -101,7 +101,10 @@ function credentialsText(problems: Status['credentialProblems']): string {
 function gatedTexts({ byReason, oldest }: Status['gated']): readonly string[] | undefined {
   if (byReason.length === 0 && oldest === undefined) return undefined;
   if (byReason.length === 0 && oldest && oldest.length > 0) return ['reasons not known'];
-  return byReason.map(({ reason, age, pods }) => `${pods} ${reason}, ${ageText(age)}`);
+  return byReason.map(({ reason, age, pods }) => {
+    const duration = age === 'older' ? 'more than 5m' : `less than ${age}`;
+    return `${pods} ${reason}, for ${duration}`;
+  });
 }
 
 /** @param texts `undefined`: not known */
@@ -119,20 +122,12 @@ function certificates({ certificates: all }: Status, now: number): string {
   return `the first ${when} (${first.replica}, ${first.use})`;
 }
 
-function ageText(age: string): string {
-  return age === 'older' ? 'for more than 5m' : `for less than ${age}`;
-}
-
-function durationSince(since: string, now: number): string {
-  return rounded(Math.max(0, now - (Date.parse(since) || now)));
-}
-
 const units = [86_400_000, 3_600_000, 60_000, 1000];
 
-/** Rounds down to the largest unit. */
+/** Rounds down to the largest unit. Clocks differ: less than nothing is nothing. */
 function rounded(ms: number): string {
   const unit = units.find((each) => ms >= each) ?? 1000;
-  return formatDuration(Math.floor(ms / unit) * unit);
+  return formatDuration(Math.max(0, Math.floor(ms / unit)) * unit);
 }
 
 /** Certificates are replaced after two thirds of their life. */

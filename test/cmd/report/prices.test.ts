@@ -169,28 +169,12 @@ t.test('the price of a region takes precedence over the price of all regions', a
  */
 t.test('the sums of the golden cluster, to the cent', async (t) => {
   const list = parsePrices(
-    `
-[[node]]
-instance-type = "m7i.large"
-on-demand = 0.12
-[[node]]
-instance-type = "m7g.large"
-region = "eu-1"
-on-demand = 0.10
-[[node]]
-instance-type = "m7g.xlarge"
-on-demand = 0.24
-spot = 0.05
-architecture = "arm64"
-vcpu = 4
-memory = "16Gi"
-[[node]]
-instance-type = "r8i.large"
-on-demand = 0.9
-architecture = "amd64"
-vcpu = 2
-memory = "16Gi"
-`,
+    `node = [
+  { instance-type = "m7i.large", on-demand = 0.12 },
+  { instance-type = "m7g.large", region = "eu-1", on-demand = 0.10 },
+  { instance-type = "m7g.xlarge", on-demand = 0.24, spot = 0.05, architecture = "arm64", vcpu = 4, memory = "16Gi" },
+  { instance-type = "r8i.large", on-demand = 0.9, architecture = "amd64", vcpu = 2, memory = "16Gi" },
+]`,
     'prices.toml',
   );
   // A price of 9 belongs to a source without precedence.
