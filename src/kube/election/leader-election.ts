@@ -18,7 +18,7 @@ export interface LeaseTimes {
 }
 
 /** `name`: of the Lease. */
-export interface LeaderElectionOptions extends NamedObject, Pick<LeaseLockOptions, 'onRecord'> {
+export interface LeaderElectionOptions extends NamedObject, Pick<LeaseLockOptions, 'onRecord' | 'mayCreate'> {
   /** Unique among all candidates and restarts of a pod: a candidate takes a Lease of its own name at once. */
   readonly identity: string;
   readonly times: LeaseTimes;

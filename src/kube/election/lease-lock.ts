@@ -57,6 +57,8 @@ export interface LeaseLockOptions extends Omit<NamedObject, 'log'> {
   readonly leaseDurationMs: number;
   /** Called with the record of each read and write of the Lease. */
   readonly onRecord?: (record: LeaseRecord) => void;
+  /** Whether to create a Lease that does not exist. Default: yes. */
+  readonly mayCreate?: () => boolean;
 }
 
 interface Observed {
@@ -77,6 +79,7 @@ export function createLeaseLock(options: LeaseLockOptions) {
     const seen = await read(signal);
     const isForeign = seen !== undefined && seen.record.holder !== '' && seen.record.holder !== identity;
     if (isForeign && clock.monotonic() < seen.at + seen.record.durationMs) return false;
+    if (seen === undefined && options.mayCreate?.() === false) return false;
     await take(seen, signal);
     return true;
   }
