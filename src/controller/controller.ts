@@ -35,7 +35,7 @@ import { startFactsServer } from '../facts-api/server.ts';
 import { runCandidacy } from './lead/candidacy.ts';
 import { createEvictor } from './write/evictor.ts';
 import type { Feature, LeaderContext } from './lead/feature.ts';
-import { featureFailures, featureReconciles, leadingLevel, runFeature } from './lead/runner.ts';
+import { leadingLevel, runFeatures } from './lead/runner.ts';
 import { RolloutShares } from './features/rollouts/shares.ts';
 
 export interface ControllerOptions {
@@ -92,7 +92,11 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
   let facts: RunningServer | undefined;
   try {
     if (factsListen !== undefined) {
-      facts = await startFactsServer({ ...options, listen: factsListen, factsOfPod: shared.factsOfPod });
+      facts = await startFactsServer({
+        ...options,
+        listen: factsListen,
+        factsOfPod: shared.lookups.factsOfPod,
+      });
       log.info({ url: facts.url }, 'requests for image facts are answered');
     }
     return await runCandidacy({
@@ -126,11 +130,10 @@ function openShared(options: ControllerOptions) {
     webhookPathSecret === undefined
       ? undefined
       : watchRecordKey({ client, namespace, name: webhookPathSecret, clock, log });
+  const factsOfPod = createFactsOfPod({ cache, requestOf, pullSecrets, broken, clock, log });
   return {
     limiter: createRateLimiter({ ...(options.writes ?? leaderWrites), clock }),
-    pullSecrets,
-    factsOfPod: createFactsOfPod({ cache, requestOf, pullSecrets, broken, clock, log }),
-    sealOf: recordKey && sealsBy(recordKey.key),
+    lookups: { pullSecrets, factsOfPod, sealOf: recordKey && sealsBy(recordKey.key) },
     close: () => {
       broken.close();
       recordKey?.close();
@@ -148,8 +151,6 @@ async function lead(
 ): Promise<void> {
   const { client, configuration, clock, log, metrics } = options;
   const isLeading = metrics.gauge(leadingLevel);
-  const names = options.features.map(({ name }) => name);
-  const [failures, reconciles] = [featureFailures(names), featureReconciles(names)];
   isLeading.set(1);
   // Gauges of a leader end with its term, whatever its features do.
   const shown = passingMetrics(metrics);
@@ -170,16 +171,10 @@ async function lead(
     holds,
   );
   try {
-    const running = options.features.map((feature) => {
-      const failed = metrics.counter(failures, { feature: feature.name });
-      return runFeature(feature, leader, {
-        failed: () => failed.inc(),
-        reconciled: (result) => metrics.counter(reconciles, { feature: feature.name, result }).inc(),
-      });
-    });
+    const running = runFeatures(options.features, leader);
     await aborted(signal);
     // A feature that does not end cannot write any more; it must not keep the Lease from being released.
-    const ended = (within: AbortSignal) => unlessAborted(Promise.all(running), within);
+    const ended = (within: AbortSignal) => unlessAborted(running, within);
     await limited(endMs, new AbortController().signal, ended, clock.sleep).catch(() => {
       log.error('a part of the controller did not end in time');
     });
@@ -197,12 +192,11 @@ async function lead(
 
 function leaderContextOf(
   options: ControllerOptions,
-  { limiter, pullSecrets, factsOfPod, sealOf }: Shared,
+  { limiter, lookups }: Shared,
   term: Pick<LeaderContext, 'signal' | 'caches' | 'webhooks' | 'events' | 'metrics'>,
   holds: () => boolean,
 ): LeaderContext {
-  const { client, namespace, agentServiceAccount, configuration, fleet, cache, requestOf, clock, log } =
-    options;
+  const { client, configuration, fleet, clock } = options;
   const { signal, caches, metrics } = term;
   const { clusterConfigs, podConfigs, rollouts } = caches;
   const resources = collectResources({ clusterConfigs, podConfigs, rollouts, metrics });
@@ -211,23 +205,15 @@ function leaderContextOf(
   const nodeClasses = createNodeClasses(caches.nodes, fleet && (() => fleet.nodeReports()));
   fleet?.useNodes(nodeClasses);
   return {
+    ...options,
+    ...lookups,
     ...term,
-    namespace,
-    agentServiceAccount,
     client: fenced,
     rollouts: new RolloutShares({ client: fenced, caches, signal, clock }),
     evict: createEvictor({ client: fenced, signal, clock, configuration: current }),
-    fleet,
-    cache,
-    requestOf,
-    factsOfPod,
-    pullSecrets,
-    sealOf,
     nodeClasses,
     policies: createPolicies({ configuration, controllerLeads: () => true, resources }),
     configuration: current,
-    clock,
     serverNow: () => client.serverNow(),
-    log,
   };
 }

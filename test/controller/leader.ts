@@ -10,7 +10,7 @@ import { startCaches, type Caches } from '../../src/controller/state/caches.ts';
 import { liveWebhooks } from '../../src/controller/state/webhooks-file.ts';
 import { createEvictor } from '../../src/controller/write/evictor.ts';
 import type { Feature, LeaderContext } from '../../src/controller/lead/feature.ts';
-import { runFeature } from '../../src/controller/lead/runner.ts';
+import { runFeatures } from '../../src/controller/lead/runner.ts';
 import { type ImageFacts, createRequestOf } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
@@ -138,12 +138,8 @@ export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
 }
 
 /** Runs a feature as a leader does, until its signal aborts. */
-export function lead(
-  feature: Feature,
-  leader: LeaderContext,
-  reconciled = (): void => undefined,
-): Promise<void> {
-  return runFeature(feature, leader, { failed: () => undefined, reconciled });
+export function lead(feature: Feature, leader: LeaderContext): Promise<void> {
+  return runFeatures([feature], leader);
 }
 
 /** Runs a feature until the test ends. */

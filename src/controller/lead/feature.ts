@@ -72,7 +72,8 @@ export interface LeaderContext {
   readonly metrics: Metrics;
 }
 
-export type ReconcileResult = WorkResult;
+/** `wrote`: a pause follows, which grows while another writer reverts each write. */
+export type ReconcileResult = (NonNullable<WorkResult> & { readonly wrote?: boolean }) | undefined | void;
 
 /** Adds a key to the queue of a feature now, or after a while. */
 export type Enqueue = (key: string, afterMs?: number) => void;

@@ -1,54 +1,66 @@
 /** Runs a feature while this replica leads, and again if it fails. Other features are not affected. */
-import { backOffMs } from '../../async/clock.ts';
+import { backOffMs, type BackOff, type Clock } from '../../async/clock.ts';
 import { aborted } from '../../async/wait.ts';
 import { WorkQueue } from '../../kube/queue.ts';
-import { counter, gauge, passingMetrics, type MetricSpec } from '../../telemetry/metrics.ts';
+import {
+  counter,
+  counts,
+  gauge,
+  passingMetrics,
+  type MetricSpec,
+  type Metrics,
+} from '../../telemetry/metrics.ts';
 import type { Feature, LeaderContext } from './feature.ts';
 
 export const leadingLevel = gauge('archwright_controller_leading', 'Set to 1 if this replica leads.');
 
+const outcomes = ['success', 'error'] as const;
+
 /** @param features names of all that run */
-export function featureFailures(features: readonly string[]): MetricSpec {
-  return counter(
+function specsOf(features: readonly string[]) {
+  const failures = counter(
     'archwright_controller_feature_failures_total',
     'Features that failed and were restarted; the log has the error.',
     { feature: features },
   );
-}
-
-const reconcileOutcomes = ['success', 'error'] as const;
-export type ReconcileOutcome = (typeof reconcileOutcomes)[number];
-
-export function featureReconciles(features: readonly string[]): MetricSpec {
-  return counter(
+  const reconciles = counter(
     'archwright_controller_reconciles_total',
     'Reconciles. After an `error` the key is retried.',
-    { feature: features, result: reconcileOutcomes },
+    { feature: features, result: outcomes },
   );
+  return { failures, reconciles };
 }
 
-export const leadingMetrics = (features: readonly string[]): readonly MetricSpec[] => [
-  leadingLevel,
-  featureFailures(features),
-  featureReconciles(features),
-];
-
-export interface FeatureCounters {
-  /** The feature failed outside of a reconcile: a defect. */
-  readonly failed: () => void;
-  readonly reconciled: (outcome: ReconcileOutcome) => void;
+export function leadingMetrics(features: readonly string[]): readonly MetricSpec[] {
+  return [leadingLevel, ...Object.values(specsOf(features))];
 }
+
+/** @param names of all features that run @returns counters of one of them */
+function countersOf(feature: string, names: readonly string[], metrics: Metrics) {
+  const { failures, reconciles } = specsOf(names);
+  return {
+    /** The feature failed outside of a reconcile: a defect. */
+    failed: metrics.counter(failures, { feature }),
+    reconciled: counts(metrics, reconciles, 'result', outcomes, { feature }),
+  };
+}
+
+type Counters = ReturnType<typeof countersOf>;
 
 const backOff = { firstMs: 1000, mostMs: 5 * 60_000 };
 /** A feature that worked this long starts with the first pause again. */
 const soundMs = 10 * 60_000;
 
-/** Runs a feature until leadership ends; never rejects. */
-export async function runFeature(
-  feature: Feature,
-  leader: LeaderContext,
-  counters: FeatureCounters,
-): Promise<void> {
+/** Runs features until leadership ends; never rejects. */
+export async function runFeatures(features: readonly Feature[], leader: LeaderContext): Promise<void> {
+  const names = features.map(({ name }) => name);
+  const running = features.map((each) =>
+    runFeature(each, leader, countersOf(each.name, names, leader.metrics)),
+  );
+  await Promise.all(running);
+}
+
+async function runFeature(feature: Feature, leader: LeaderContext, counters: Counters): Promise<void> {
   const { signal, clock } = leader;
   const log = leader.log.child({ feature: feature.name });
   if (feature.isOn?.(leader.configuration()) === false) {
@@ -66,7 +78,7 @@ export async function runFeature(
       await runOnce(feature, running, counters);
     } catch (error) {
       if (signal.aborted) return;
-      counters.failed();
+      counters.failed.inc();
       inRow = clock.monotonic() - startedAt >= soundMs ? 1 : inRow + 1;
       const pauseMs = backOffMs(backOff, inRow, clock.random);
       log.error({ err: error, pauseMs }, 'a part of the controller failed and will be restarted');
@@ -79,13 +91,10 @@ export async function runFeature(
   }
 }
 
-async function runOnce(
-  feature: Feature,
-  leader: LeaderContext,
-  { reconciled }: FeatureCounters,
-): Promise<void> {
+async function runOnce(feature: Feature, leader: LeaderContext, { reconciled }: Counters): Promise<void> {
   const { workers = 1, resyncMs, inRounds = false, backOff: pauses } = feature;
   const { signal, clock, log, caches } = leader;
+  const pauseAfterWrite = createWritePause(clock);
   const queue = new WorkQueue({
     work: async (key, stopping) => {
       const result = await work.reconcile(key, stopping).catch((error: unknown) => {
@@ -93,6 +102,7 @@ async function runOnce(
         throw error;
       });
       reconciled('success');
+      if (result?.wrote) await pauseAfterWrite(stopping);
       return result ?? (resyncMs === undefined ? undefined : { requeueAfterMs: resyncMs });
     },
     workers,
@@ -113,4 +123,22 @@ async function runOnce(
   } finally {
     await work.close?.();
   }
+}
+
+const writePause: BackOff = { firstMs: 100, mostMs: 60_000 };
+const forgottenAfterMs = 5 * 60_000;
+
+/**
+ * A pause after a reconcile that wrote. Its events then cause one more reconcile, not one each. Two writers
+ * that correct each other slow down: the pause doubles with each write, until none was needed for a while.
+ */
+function createWritePause(clock: Clock): (signal: AbortSignal) => Promise<void> {
+  let writes = 0;
+  let lastAt = 0;
+  return async (signal) => {
+    if (clock.monotonic() - lastAt > forgottenAfterMs) writes = 0;
+    lastAt = clock.monotonic();
+    writes += 1;
+    await clock.sleep(backOffMs(writePause, writes), signal);
+  };
 }

@@ -12,7 +12,6 @@ import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';
 import type { Feature, LeaderContext } from '../../lead/feature.ts';
-import { createWritePause } from '../../write/write-pause.ts';
 import { timesOf, type Times } from '../../../certificates/clock-agreement.ts';
 import { gauge } from '../../../telemetry/metrics.ts';
 import { certificateNames, leafSpecs } from './leaves.ts';
@@ -51,7 +50,6 @@ export const certificatesWith = (times?: Times): Feature => ({
     const { client, namespace, clock, log } = leader;
     const configuration = leader.configuration();
     const showExpiry = createExpiry(leader);
-    const pauseAfterWrite = createWritePause(clock);
     const inForce = times ?? timesOf(configuration.certificateTime);
     const reconcile = createReconciler(leader, inForce);
     const requeueAfterMs = Math.min(intervalMs, inForce.settleMs / looksPerSettling);
@@ -62,11 +60,10 @@ export const certificatesWith = (times?: Times): Feature => ({
     leader.webhooks?.onChange(() => enqueue(key));
     return {
       keys: () => [key],
-      reconcile: async (_, stopping) => {
+      reconcile: async () => {
         const { found, wrote } = await reconcile();
         showExpiry(found);
-        if (wrote) await pauseAfterWrite(stopping);
-        return { requeueAfterMs };
+        return { wrote, requeueAfterMs };
       },
       close: () => {
         for (const watch of watches) watch.stop();

@@ -19,7 +19,6 @@ import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
 import type { Feature, LeaderContext } from '../../lead/feature.ts';
 import { readCaBundle, type Webhook, type WebhookConfiguration } from '../../state/webhooks-file.ts';
 import { applied, fieldManager } from '../../write/own-objects.ts';
-import { createWritePause } from '../../write/write-pause.ts';
 import { decideWebhooks } from './decide.ts';
 import { createEndpoints, createProbe } from './endpoints.ts';
 import { createPathSecret, withToken } from './path-secret.ts';
@@ -85,7 +84,6 @@ export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
     const pathSecret = webhookPathSecret && createPathSecret(leader, webhookPathSecret, pathRotationMs);
     const write = createWriter(leader, name);
     const show = showState(leader, name);
-    const pauseAfterWrite = createWritePause(clock);
     const find = <T>(at: string, signal: AbortSignal): Promise<T | undefined> =>
       ignoring('not-found', client.get<T>(at, { signal }));
 
@@ -137,8 +135,7 @@ export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
           if (!stopping.aborted && !isCode(error, 'conflict')) show('failed', { problem: messageOf(error) });
           throw error;
         });
-        if (wrote) await pauseAfterWrite(stopping);
-        return { requeueAfterMs: nextMs };
+        return { wrote, requeueAfterMs: nextMs };
       },
       close: () => {
         for (const each of watches) each.stop();

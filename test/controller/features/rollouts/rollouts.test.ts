@@ -1,5 +1,5 @@
 /** The feature over an API server with a store: status, steps, rollback, evictions, a new leader. */
-import { lead } from '../../leader.ts';
+import { leadThroughout } from '../../leader.ts';
 import t from 'tap';
 import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
 import { facts, notIn, onArch, requiring, termOf, together } from '../../../support/placement-input.ts';
@@ -231,11 +231,7 @@ t.test('a slow registry does not delay the rollouts of other namespaces', async 
       store.put(`/api/v1/namespaces/${namespace}/pods/p-${index}`, store.get(podPath('p')) ?? {});
   }
   await world.settled();
-  const running = lead(rolloutsFeature, world.leader);
-  t.teardown(async () => {
-    world.depose();
-    await running;
-  });
+  leadThroughout(t, rolloutsFeature, world);
   await until(() => waiting === 80);
   t.equal(world.status(), undefined, 'every worker waits');
   await clock.advance(1000);
@@ -559,23 +555,14 @@ t.test('pods do not concern rollouts that are left out', async (t) => {
     store.put(rolloutPath.replace(/web$/, name), { spec: index < 10 ? invalid : spec });
   }
   await store.until(() => world.leader.caches.rollouts.size === 120, 'the cache of rollouts');
-  let reconciles = 0;
-  const reconciled = (): void => void (reconciles += 1);
-  const running = lead(rolloutsFeature, world.leader, reconciled);
-  t.teardown(async () => {
-    world.depose();
-    await running;
-  });
-  const withStatus = (): number =>
-    store.list(rolloutPath.replace(/\/web$/, '')).filter(({ status }) => status !== undefined).length;
-  await store.until(
-    () => withStatus() === 120 && reconciles >= 240,
-    'a reconcile of each, and one for its status',
-  );
-  const before = reconciles;
+  leadThroughout(t, rolloutsFeature, world);
+  const reconciles = async (): Promise<number> =>
+    (await world.series('archwright_controller_reconciles_total{feature="rollouts",result="success"}')) ?? 0;
+  await store.until(async () => (await reconciles()) >= 240, 'a reconcile of each, and one for its status');
+  const before = await reconciles();
   world.pod('p');
   await world.settled();
   await clock.advance(1000);
-  await store.until(() => reconciles >= before + 90);
-  t.equal(reconciles, before + 90, 'neither the invalid ones nor the youngest ones');
+  await store.until(async () => (await reconciles()) >= before + 90);
+  t.equal(await reconciles(), before + 90, 'neither the invalid ones nor the youngest ones');
 });
