@@ -30,6 +30,7 @@ export async function policiesKnown({ caches, signal, clock, log }: LeaderContex
   const all = [namespaces, clusterConfigs, podConfigs, rollouts, nodes].map((each) => each.ready(signal));
   const known = (within: AbortSignal) => unlessAborted(Promise.allSettled(all), within);
   await limited(patienceMs, signal, known, clock.sleep).catch(() => {
+    if (signal.aborted) return;
     log.warn('namespaces, nodes or custom resources not listed in time; deciding gated pods without them');
   });
 }

@@ -13,13 +13,12 @@
  * done. Waiting pods, and ungated pods that the webhook left pending, get events (`events.ts`).
  */
 import { limited, unlessAborted } from '../../../async/wait.ts';
-import { placementInputOf, placementOf, type PlacementSources } from '../../../cluster/placement-of-pod.ts';
+import { placementOf, type PlacementSources } from '../../../cluster/placement-of-pod.ts';
 import { isCode, KubeError } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { keyOf } from '../../../kube/queue.ts';
 import { decide } from '../../../placement/decide.ts';
 import type { ChosenSide, PlacementDecision } from '../../../placement/decision.ts';
-import { imagesOf } from '../../../placement/pod/images.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
 import type { Enqueue, Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
 import {
@@ -32,7 +31,7 @@ import {
   withSide,
 } from './decide-waiting.ts';
 import { describeRecorded, GateEvents, whyGated } from './events.ts';
-import { GateRemover, isRefusal, type Removal } from './remove-gate.ts';
+import { isRefusal, placePod, showSummary, ungatePod, type Removal } from './remove-gate.ts';
 import {
   bindGateMetrics,
   createPodReader,
@@ -48,6 +47,8 @@ import {
 const workers = 1024;
 /** For the last attempt, when the time of a pod is over. */
 const lastAttemptMs = 1000;
+/** Other writers may change a pod just when its time is over. */
+const conflictPatienceMs = 5000;
 /** An attempt ends within its time; a defect there must not hold a pod. */
 const graceMs = 2000;
 /** A namespace as new as its pod comes by another watch. */
@@ -71,7 +72,6 @@ export const gates: Feature = {
 class Gates implements Work {
   readonly #leader: LeaderContext;
   readonly #pods: WaitingPods;
-  readonly #remover: GateRemover;
   readonly #events: GateEvents;
   readonly #meters: GateMeters;
   readonly #readNow: ReturnType<typeof createPodReader>;
@@ -84,7 +84,6 @@ class Gates implements Work {
     this.#meters = bindGateMetrics(leader.metrics, () => this.#pods.all());
     this.#readNow = createPodReader(leader);
     this.#sourcesOf = createWaitingSources(leader);
-    this.#remover = new GateRemover(leader, () => this.#meters.failed('conflict'));
     const { waitingPods, namespaces } = leader.caches;
     waitingPods.onEach(({ namespace, name, object }) => {
       const key = `${namespace}/${name}`;
@@ -166,14 +165,7 @@ class Gates implements Work {
       if (reason !== undefined || !isQuiet) await this.#report(pod, waiting, decision, signal);
       return { requeueAfterMs: Math.min(nextAt - waiting.ageMs, retryMsOf(decision)) };
     }
-    const again = (now: Pod): PlacementDecision | undefined => {
-      if (JSON.stringify(imagesOf(now.spec)) !== JSON.stringify(imagesOf(pod.spec))) return undefined;
-      const { facts, pullability } = input;
-      const changed = placementInputOf(targetOf(now, this.#leader), sources, facts);
-      const next = decide(withSide({ ...changed, ...(pullability && { pullability }) }, side));
-      return next.outcome === 'gated' ? undefined : next;
-    };
-    return this.#finish(waiting, await this.#remover.place(pod, decision, again, signal));
+    return this.#finish(waiting, await placePod(this.#leader.client, pod, decision, signal));
   }
 
   /** Says why the pod waits by an event and its annotation, and again if that changes. */
@@ -188,7 +180,7 @@ class Gates implements Work {
     const until = this.#leader.serverNow() + waiting.remainingMs;
     if (!this.#events.gated(pod, decision, until)) return;
     waiting.reported = why;
-    await this.#remover.showSummary(pod, decision, signal);
+    await showSummary(this.#leader.client, pod, decision, signal);
   }
 
   /** Retries temporary failures. After the pod's time, a defect or a refusal removes only the gate. */
@@ -198,23 +190,23 @@ class Gates implements Work {
     waiting: WaitingPod,
     signal: AbortSignal,
   ): Promise<ReconcileResult> {
-    if (error instanceof KubeError) {
-      this.#meters.failed(isRefusal(error) ? 'refused' : 'unavailable');
-      if (isRefusal(error)) waiting.reason = 'refused';
-      // Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too.
-      const isLasting = isRefusal(error) || error.code === 'conflict';
-      if (waiting.remainingMs > 0 || !isLasting) throw error;
-      const removed = await this.#remover.removeOnly(pod, error.message, signal).catch((cause: unknown) => {
-        if (cause instanceof KubeError && isRefusal(cause)) this.#events.gateStays(pod, cause.message);
-        throw cause;
-      });
-      return this.#finish(waiting, removed);
+    const isKube = error instanceof KubeError;
+    const isRefused = isKube && isRefusal(error);
+    const isConflict = isCode(error, 'conflict');
+    this.#meters.failed(isRefused ? 'refused' : isConflict ? 'conflict' : isKube ? 'unavailable' : 'fault');
+    if (isRefused) waiting.reason = 'refused';
+    if (!isKube) this.#leader.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');
+    // Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too.
+    const patienceMs = isConflict ? conflictPatienceMs : 0;
+    const isLasting = !isKube || isRefused || isConflict;
+    if (waiting.remainingMs > -patienceMs || !isLasting) throw error;
+    const why = isKube ? error.message : 'archwright failed; see its log';
+    try {
+      return this.#finish(waiting, await ungatePod(this.#leader.client, pod, why, signal));
+    } catch (cause) {
+      if (cause instanceof KubeError && isRefusal(cause)) this.#events.gateStays(pod, cause.message);
+      throw cause;
     }
-    this.#meters.failed('fault');
-    this.#leader.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');
-    if (waiting.remainingMs > 0) throw error;
-    const why = 'archwright failed; see its log';
-    return this.#finish(waiting, await this.#remover.removeOnly(pod, why, signal));
   }
 
   #finish(waiting: WaitingPod, removal: Removal): ReconcileResult {

@@ -17,22 +17,25 @@ async function startWithFault(t: Test, match: Match, fault: Fault) {
   return gates;
 }
 
-t.test('a pod that changed meanwhile is decided again', async (t) => {
+t.test('a pod that changed meanwhile is decided again, also when its time is over', async (t) => {
   const annotations = { 'x.example/owner': 'somebody' };
   const edited = gated('web', ['arm'], { nodeSelector: { zone: 'a' } }, { annotations });
-  const gates = await startGates(t, [gated('web', ['arm'])], {
-    known,
-    step: (name) => {
-      if (name.startsWith('before patch') && gates.steps.length === 1) gates.store.put(path('web'), edited);
-    },
-  });
-  await gates.opened(1);
-  const pod = gates.pod('web');
-  t.strictSame(termsOf(pod), [archIn('arm64')]);
-  t.strictSame(pod.spec.nodeSelector, { zone: 'a' }, 'the change of the other writer stays');
-  t.equal(pod.metadata?.annotations?.['x.example/owner'], 'somebody');
-  t.equal(gates.store.writes().length, 2);
-  t.equal(await gates.series('archwright_gate_failures_total{reason="conflict"}'), 1);
+  for (const maxGateDuration of [5 * minute, 0]) {
+    const gates = await startGates(t, [gated('web', ['arm'])], {
+      known,
+      configuration: { maxGateDuration },
+      step: (name) => {
+        if (name.startsWith('before patch') && gates.steps.length === 1) gates.store.put(path('web'), edited);
+      },
+    });
+    await gates.opened(1);
+    const pod = gates.pod('web');
+    t.strictSame(termsOf(pod), [archIn('arm64')]);
+    t.strictSame(pod.spec.nodeSelector, { zone: 'a' }, 'the change of the other writer stays');
+    t.equal(pod.metadata?.annotations?.['x.example/owner'], 'somebody');
+    t.equal(gates.store.writes().length, 2);
+    t.equal(await gates.series('archwright_gate_failures_total{reason="conflict"}'), 1);
+  }
 });
 
 t.test('a pod that disappeared, was replaced, or lost our gate between decision and patch', async (t) => {
