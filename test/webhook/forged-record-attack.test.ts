@@ -1,42 +1,22 @@
 /** Attack: forged records. Only a record that archwright wrote for an object can remove parts of it. */
-import jsonPatch from 'fast-json-patch';
 import { test, type Test } from 'tap';
-import { systemClock } from '../../src/async/clock.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import { keys } from '../../src/names/keys.ts';
-import { watchAdmissionPaths } from '../../src/webhook/admission-paths.ts';
-import { archIn, requiring, termOf, termsOf } from '../support/placement-input.ts';
-import { podOf, admittedOf, review, scripted, serve, workload } from './support.ts';
-import { connectedStore } from '../kube/support.ts';
-import { until } from '../support/until.ts';
-import { recordingLog } from '../support/captured.ts';
-
-const token = 'T'.repeat(43);
+import type { Operation } from '../../src/placement/decision.ts';
+import { secret } from '../../src/telemetry/secret.ts';
+import { plainPaths } from '../../src/webhook/admission-paths.ts';
+import { applied, archIn, requiring, termOf, termsOf } from '../support/placement-input.ts';
+import { podOf, scripted, serve, workload } from './support.ts';
 
 /** @param key empty: the Secret has no key */
 async function start(t: Test, key = 'K'.repeat(43)) {
-  const encoded = (text: string) => Buffer.from(text).toString('base64');
-  const { store, client } = await connectedStore(t);
-  const data = { current: encoded(token), ...(key !== '' && { 'record-key': encoded(key) }) };
-  store.put('/api/v1/namespaces/archwright/secrets/path', { apiVersion: 'v1', kind: 'Secret', data });
-  const { log } = recordingLog();
-  const paths = watchAdmissionPaths({
-    client,
-    namespace: 'archwright',
-    name: 'path',
-    clock: systemClock,
-    log,
-  });
-  t.teardown(() => paths.close());
-  await until(() => paths.problem() === undefined, 'the Secret');
+  const paths = { ...plainPaths, recordKey: () => (key === '' ? undefined : secret(key)) };
   const source = scripted({ 'app:1': ['amd64', 'arm64'], 'app:2': ['arm64'] });
-  const { post } = await serve(t, { paths, source });
+  const { admit } = await serve(t, { paths, source });
   /** The object as it is stored. */
   return async <T extends object>(object: T, more: Readonly<Record<string, unknown>> = {}): Promise<T> => {
-    const body = review({ object, ...more });
-    const { operations } = admittedOf(await post(body, { path: `/mutate/${token}` }));
-    return jsonPatch.applyPatch(structuredClone(object), structuredClone(operations) as never, true)
-      .newDocument;
+    const { operations } = await admit({ object, ...more });
+    return applied(object, operations as readonly Operation[]);
   };
 }
 
