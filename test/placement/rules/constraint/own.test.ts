@@ -126,4 +126,7 @@ test('a constraint that matches a node that cannot run the images leads to a war
     t.equal(decision.warnings.length, warnings.length, what);
     like(t, decision.warnings, warnings, what);
   }
+  const beside = requiring(named('amd64'), termOf(zone));
+  const { reasons } = place(inputOf(podOf(['a'], beside), multi)).decision;
+  like(t, reasons.at(-1), { rule: 'own-term-constraint', message: "1 of the pod's required terms" });
 });

@@ -176,4 +176,8 @@ test('people see what a registry answered, and of other failures neither message
   const hidden = publicFacts(failed('timeout', '10.0.0.1 is silent'));
   like(t, hidden, { endpoint: '', error: { code: 'unavailable' } });
   t.notMatch(hidden.error?.message, '10.0.0.1');
+  const hinted = (code: 'unavailable' | 'forbidden') =>
+    publicFacts(facts('', { error: { code, message: 'm', hint: 'set x' } })).error?.message;
+  t.equal(hinted('unavailable'), 'set x', 'no registry was asked');
+  t.match(hinted('forbidden'), /^set x \(the registry refuses access/);
 });
