@@ -12,7 +12,7 @@ import { nodesPinnedBy } from '../../src/placement/pod/terms.ts';
 import { runningPodWarnings } from '../../src/placement/running-pod.ts';
 import type { Policies } from '../../src/policy/effective/policies.ts';
 import { placementOf } from '../../src/cluster/placement-of-pod.ts';
-import { admittedPodOf, templatePullSecrets, type AdmittedPod } from '../../src/webhook/workloads.ts';
+import { admittedPodOf, templatePullSecrets, type AdmittedPod } from '../../src/webhook/admitted-pod.ts';
 import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { JsonObject } from '../../src/http/json.ts';

@@ -9,7 +9,7 @@ import {
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
-import { kindOf } from '../../src/webhook/workloads.ts';
+import { kindOf } from '../../src/webhook/admitted-pod.ts';
 import { isSecret, storedSecret, texts, type FoundObject } from '../objects/documents.ts';
 
 export interface Subject {

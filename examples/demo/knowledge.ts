@@ -16,7 +16,7 @@ import { loadConfiguration } from '../../src/policy/configuration/configuration.
 import { policyFor } from '../../src/policy/effective/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { admittedPodOf, kindOf, type AdmittedPod } from '../../src/webhook/workloads.ts';
+import { admittedPodOf, kindOf, type AdmittedPod } from '../../src/webhook/admitted-pod.ts';
 import { namespaceLabels } from './cluster.ts';
 import { DemoError } from './error.ts';
 import type { Example } from './examples.ts';

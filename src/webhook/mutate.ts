@@ -21,17 +21,18 @@ import {
 } from '../cluster/placement-of-pod.ts';
 import type { SealOf } from '../cluster/record-seal.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
-import { podOf, InvalidObject } from './validate-pod.ts';
 import {
   admittedPodOf,
   hasController,
+  InvalidObject,
   isProvisionalTemplate,
   isBeingDeleted,
   kindOf,
   metadataOf,
+  podOf,
   templateUnchanged,
   type AdmittedPod,
-} from './workloads.ts';
+} from './admitted-pod.ts';
 import { boundedWarnings, printable } from '../names/printable.ts';
 import type { PlacementDecision } from '../placement/decision.ts';
 import type { Rule } from '../placement/rules/rules.ts';

@@ -5,6 +5,7 @@ import {
   inputOf,
   isIn,
   type Known,
+  notIn,
   place,
   podOf,
   requiring,
@@ -47,6 +48,10 @@ const cases: Readonly<Record<string, Case>> = {
   'both labels, equal': [selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'arm64' }), 'arm64'],
   'both labels, contradicting': [selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'amd64' }), ''],
   'a value that is not an architecture': [onArch(''), ''],
+  'a list without what its term excludes': [
+    requiring(termOf(archIn('amd64', 'arm64'), notIn(archLabel, 'amd64'))),
+    'arm64',
+  ],
   'images that lack the architecture': [
     onArm,
     '',

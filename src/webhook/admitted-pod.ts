@@ -1,11 +1,13 @@
-/** The pod or pod template of an admission request, and the pull secrets that its pods will have. */
+/**
+ * The pod or pod template of an admission request, in the shape that placement needs (the API server checks
+ * objects only after mutation), and the pull secrets that its pods will have.
+ */
 import type { PlacementTarget } from '../cluster/placement-of-pod.ts';
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
-import type { AdmissionRequest, KubeObject, PodTemplate } from '../kube/api/objects.ts';
+import type { AdmissionRequest, KubeObject, Pod, PodTemplate } from '../kube/api/objects.ts';
 import { uncheckedRecord } from '../placement/record/read.ts';
 import type { AdmissionKind } from './metrics.ts';
-import { podOf, templateOf } from './validate-pod.ts';
 import { isRecord } from '../names/values.ts';
 
 const templatePaths: Readonly<Record<string, readonly string[]>> = {
@@ -102,4 +104,98 @@ function at(value: unknown, path: readonly string[]): unknown {
   let found = value;
   for (const name of path) found = isRecord(found) ? found[name] : undefined;
   return found;
+}
+
+export class InvalidObject extends Error {
+  override readonly name = 'InvalidObject';
+}
+
+/** Finds what is wrong: the path from the value on, and what was expected there. */
+type Check = (value: unknown) => readonly [path: string, expected: string] | undefined;
+
+const text: Check = (value) => (typeof value === 'string' ? undefined : ['', 'a string']);
+
+/** Labels, annotations, node selectors. */
+const texts: Check = (value) => {
+  if (!isRecord(value)) return ['', 'an object'];
+  return Object.values(value).every((each) => typeof each === 'string')
+    ? undefined
+    : ['', 'an object of strings'];
+};
+
+function list(items: 'objects' | 'strings', check: Check): Check {
+  return (value) => {
+    if (!Array.isArray(value)) return ['', 'a list'];
+    for (const item of value) {
+      const [path, expected] = check(item) ?? [];
+      if (path !== undefined && expected !== undefined)
+        return path === '' ? ['', `a list of ${items}`] : [`[]${path}`, expected];
+    }
+    return undefined;
+  };
+}
+
+/** @param required the field that must be there; others may be absent or null */
+function object(fields: Readonly<Record<string, Check>>, required?: string): Check {
+  const checks = Object.entries(fields);
+  return (value) => {
+    if (!isRecord(value)) return ['', 'an object'];
+    for (const [name, check] of checks) {
+      const field = value[name] ?? undefined;
+      const wrong = field === undefined && name !== required ? undefined : check(field);
+      if (wrong) return [`.${name}${wrong[0]}`, wrong[1]];
+    }
+    return undefined;
+  };
+}
+
+const containers = list('objects', object({ name: text, image: text, imagePullPolicy: text }));
+const requirements = list('objects', object({ key: text, operator: text, values: list('strings', text) }));
+const term = object({ matchExpressions: requirements, matchFields: requirements });
+
+/** What placement reads in a pod or a pod template. */
+const template = object(
+  {
+    metadata: object({ labels: texts, annotations: texts }),
+    spec: object(
+      {
+        containers,
+        initContainers: containers,
+        volumes: list(
+          'objects',
+          object({ name: text, image: object({ reference: text, pullPolicy: text }) }),
+        ),
+        imagePullSecrets: list('objects', object({ name: text })),
+        nodeName: text,
+        serviceAccountName: text,
+        runtimeClassName: text,
+        nodeSelector: texts,
+        tolerations: list('objects', object({ key: text, operator: text, value: text, effect: text })),
+        schedulingGates: list('objects', object({ name: text })),
+        os: object({ name: text }),
+        affinity: object({
+          nodeAffinity: object({
+            requiredDuringSchedulingIgnoredDuringExecution: object({
+              nodeSelectorTerms: list('objects', term),
+            }),
+            preferredDuringSchedulingIgnoredDuringExecution: list('objects', object({ preference: term })),
+          }),
+        }),
+      },
+      'containers',
+    ),
+  },
+  'spec',
+);
+
+/** @throws InvalidObject */
+export function podOf(value: unknown): Pod {
+  return templateOf(value, 'object');
+}
+
+/** @param where path of the value, for the error @throws InvalidObject */
+export function templateOf(value: unknown, where: string): PodTemplate {
+  const wrong = template(value);
+  if (wrong) throw new InvalidObject(`${where}${wrong[0]} is not ${wrong[1]}`);
+  return value as PodTemplate;
 }
