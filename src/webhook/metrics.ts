@@ -95,10 +95,8 @@ export function bindCounters(metrics: Metrics) {
     refused: counts(metrics, specs.badRequests, 'reason', badRequestReasons),
     seconds: metrics.histogram(specs.admissionSeconds),
     warnings: metrics.counter(specs.admissionWarnings),
-    waitsAnswered: metrics.counter(specs.inlineWaits, { outcome: 'answered' }),
-    waitsExpired: metrics.counter(specs.inlineWaits, { outcome: 'expired' }),
-    nodesExcluded: metrics.counter(specs.unpullableNodes, { outcome: 'excluded' }),
-    nodesKept: metrics.counter(specs.unpullableNodes, { outcome: 'kept' }),
+    waited: counts(metrics, specs.inlineWaits, 'outcome', ['answered', 'expired']),
+    unpullable: counts(metrics, specs.unpullableNodes, 'outcome', ['excluded', 'kept']),
     widened: metrics.counter(specs.widenedPods),
   };
 }

@@ -189,8 +189,8 @@ export class Mutator {
 
   #countNodes({ excludedNodes, reasons }: PlacementDecision): void {
     const has = (wanted: Rule): boolean => reasons.some(({ rule }) => rule === wanted);
-    if (excludedNodes.length > 0 && has('pullable-nodes')) this.#options.counters.nodesExcluded.inc();
-    else if (has('pullable-nodes-left-out')) this.#options.counters.nodesKept.inc();
+    if (excludedNodes.length > 0 && has('pullable-nodes')) this.#options.counters.unpullable('excluded');
+    else if (has('pullable-nodes-left-out')) this.#options.counters.unpullable('kept');
   }
 
   #warnings(texts: readonly string[]): Pick<AdmissionResponse, 'warnings'> {

@@ -78,8 +78,7 @@ export async function startWebhook(options: WebhookOptions) {
   const { policies, broken } = options;
   const pullSecrets = createPullSecrets({ cluster, clock, metrics, log });
   const common = { requestOf, pullSecrets, clock, log };
-  const onWait = (isAnswered: boolean): void =>
-    (isAnswered ? counters.waitsAnswered : counters.waitsExpired).inc();
+  const onWait = (isAnswered: boolean): void => counters.waited(isAnswered ? 'answered' : 'expired');
   const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
   const nodeClasses = cluster?.nodeClasses(fleet && (() => fleet.nodeReports()));
   fleet?.useNodes(nodeClasses);
