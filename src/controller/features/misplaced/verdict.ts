@@ -58,19 +58,12 @@ export async function verdictOf(
   const context = { ...contextOf(leader, pod.namespace, pod), facts };
   if (isOfPlacedTemplate(pod)) {
     const template = await daemonTemplateOf(pod, leader);
-    if (typeof template === 'string') return later;
-    const report = daemonVerdict(template, context, architecture);
-    return report ? { kind: 'report', report } : later;
+    return typeof template === 'string' ? later : daemonVerdict(template, context, architecture, 'unplaced');
   }
-  if (isDaemon(pod) || isPinned(pod)) {
-    const report = pinnedVerdict(now, context, architecture);
-    return report ? { kind: 'report', report } : later;
-  }
+  if (isDaemon(pod) || isPinned(pod)) return pinnedVerdict(now, context, architecture);
 
-  const replacement = replacementOf(now, context, architecture, caches.nodes.values());
-  if (replacement === 'skipped') return { kind: 'skipped' };
-  if (replacement === 'unsure') return later;
-  if (replacement !== 'placed') return { kind: 'report', report: replacement };
+  const verdict = verdictOfSuccessor(now, context, architecture, caches.nodes.values());
+  if (verdict) return verdict;
 
   // Before the Job is read: the Job has counted a pod that is gone by then.
   const going = evictions.goingPods(pod.owner?.uid ?? '');
@@ -89,13 +82,6 @@ export async function verdictOf(
   return { kind: 'evict', workload, cause };
 }
 
-/**
- * `placed`: on an architecture that can run it, by a node that takes pods now. `skipped`: placement is
- * disabled, or the pod constrains its architecture. `no-architecture`: none has all images. `no-node`: no node
- * of such an architecture takes the pod now. `unsure`: it may land here again.
- */
-type Replacement = 'placed' | 'skipped' | 'no-architecture' | 'no-node' | 'unsure';
-
 interface ReplacementContext extends Pick<
   PlacementInput,
   'namespace' | 'namespaceLabels' | 'policy' | 'nodes'
@@ -103,31 +89,36 @@ interface ReplacementContext extends Pick<
   readonly facts: FactsByImage;
 }
 
-/** @param architecture of the node where the pod is */
-function replacementOf(
+/**
+ * What prevents that the successor runs elsewhere.
+ * @param architecture of the node where the pod is
+ * @returns `undefined`: a node that takes pods now can run it; `no-node`: no node of an architecture that has its
+ * images takes it now; `later`: it may land here again
+ */
+function verdictOfSuccessor(
   pod: Pod,
   { facts, ...context }: ReplacementContext,
   architecture: string,
   allNodes: Iterable<CachedNode>,
-): Replacement {
+): Verdict | undefined {
   const { nodeName: _, ...spec } = pod.spec;
   const decision = decide({ ...context, pod: { ...pod, spec }, facts: (image) => facts.get(image) });
   const { outcome } = decision;
   // A widened pod did not choose its architectures: its successor keeps to the names that are put back.
   const named = decision.replaces?.widened && decision.own && ownArchitecturesOf(decision.own);
-  if (outcome === 'skipped' || (outcome === 'own-constraint' && !named)) return 'skipped';
+  if (outcome === 'skipped' || (outcome === 'own-constraint' && !named)) return { kind: 'skipped' };
   const required = outcome === 'own-constraint' ? named?.architectures : decision.required;
-  if (outcome === 'denied' || outcome === 'pending') return 'no-architecture';
-  if (required === undefined || required.length === 0 || required.includes(architecture)) return 'unsure';
+  if (outcome === 'denied' || outcome === 'pending') return { kind: 'report', report: 'no-architecture' };
+  if (required === undefined || required.length === 0 || required.includes(architecture)) return later;
   const tolerations = [...(spec.tolerations ?? []), ...decision.tolerations];
   const isChosen = choiceOf({ ...decision, required });
   for (const node of allNodes) {
     const isExcluded = node.hostname !== undefined && decision.excludedNodes.includes(node.hostname);
     const isRight = node.architecture !== undefined && required.includes(node.architecture) && !isExcluded;
     if (!isRight || node.os !== decision.os || !takesPods(node)) continue;
-    if (letsIn(node, tolerations) && isChosen(node)) return 'placed';
+    if (letsIn(node, tolerations) && isChosen(node)) return undefined;
   }
-  return 'no-node';
+  return { kind: 'report', report: 'no-node' };
 }
 
 /** The choice of pod and policy among nodes. */
@@ -145,37 +136,34 @@ function choiceOf(decision: PlacementDecision): (node: CachedNode) => boolean {
  * The report about a DaemonSet with a pod on a node that cannot run it. Its next pod comes to the same node,
  * so its pods are never evicted. The webhook places a template when it is applied; one applied without the
  * webhook makes pods for every new node. Placing it restarts all of its pods, so a person decides that.
- * @returns `unplaced`: applied again, it avoids such nodes; `undefined`: skipped, rolling out, or uncertain
+ * @param unplaced the report if the template, applied again, avoids such nodes
+ * @returns `later`: skipped, rolling out, or uncertain
  */
 function daemonVerdict(
   template: PodTemplate,
   { facts, ...context }: ReplacementContext,
   architecture: string,
-): 'unplaced' | 'no-architecture' | undefined {
+  unplaced: 'unplaced' | 'pinned',
+): Verdict {
   const { outcome, required, replaces } = decide({
     ...context,
     pod: template,
     template: 'DaemonSet',
     facts: (image) => facts.get(image),
   });
-  if (outcome === 'denied' || outcome === 'pending') return 'no-architecture';
-  if (outcome !== 'placed' || required === undefined || required.includes(architecture)) return undefined;
+  if (outcome === 'denied' || outcome === 'pending') return { kind: 'report', report: 'no-architecture' };
+  if (outcome !== 'placed' || required === undefined || required.includes(architecture)) return later;
   const isPlaced = replaces?.architectures !== undefined && !replaces.architectures.includes(architecture);
-  return isPlaced ? undefined : 'unplaced';
+  return isPlaced ? later : { kind: 'report', report: unplaced };
 }
 
 /**
  * The same for a pod of another controller that chooses the node, for example of OpenKruise. Its template is
  * unknown, so the pod is decided without its node.
  */
-function pinnedVerdict(
-  { metadata, spec }: Pod,
-  context: ReplacementContext,
-  architecture: string,
-): 'pinned' | 'no-architecture' | undefined {
+function pinnedVerdict({ metadata, spec }: Pod, context: ReplacementContext, architecture: string): Verdict {
   const { labels, annotations } = metadata ?? {};
   const { nodeName: _, affinity: _affinity, ...withoutNode } = spec;
   const template = { metadata: { labels, annotations }, spec: withoutNode };
-  const verdict = daemonVerdict(template, context, architecture);
-  return verdict === 'unplaced' ? 'pinned' : verdict;
+  return daemonVerdict(template, context, architecture, 'pinned');
 }
