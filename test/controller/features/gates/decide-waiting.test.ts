@@ -1,5 +1,6 @@
 /** What a decision of a waiting pod needs: everything that its policy depends on, nodes that can pull, and rollouts. */
 import t from 'tap';
+import { sealsBy, watchRecordKey } from '../../../../src/cluster/record-seal.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import type { CredentialGroup } from '../../../../src/fleet/agents.ts';
 import type { Fleet } from '../../../../src/fleet/fleet.ts';
@@ -12,8 +13,13 @@ import { collectResources } from '../../../../src/policy/resources/collection.ts
 import { rollout } from '../../../policy/resources/objects.ts';
 import { createSource } from '../../../policy/resources/source.ts';
 import { isIn, notIn, termOf } from '../../../support/placement-input.ts';
+import type { Pod } from '../../../../src/kube/api/objects.ts';
+import { paths } from '../../../../src/kube/api/paths.ts';
+import { keys } from '../../../../src/names/keys.ts';
+import { systemClock } from '../../../../src/async/clock.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
 import { controllerRef } from '../../objects.ts';
-import { archIn, gated, startGates, termsOf } from './support.ts';
+import { archIn, gated, newStore, startGates, termsOf } from './support.ts';
 
 const known = { arm: 'arm64', both: 'amd64 arm64' };
 
@@ -201,3 +207,35 @@ t.test('an unknown image delays the choice; at the time limit there is none', as
   t.equal(gates.isGated('b'), false);
   t.strictSame(chosen, ['a']);
 });
+
+const [namespace, name] = ['archwright', 'archwright-webhook-path'];
+
+/** Another webhook prefers amd64; the record claims that archwright added this. */
+const preferred = [{ weight: 5, preference: archIn('amd64') }];
+const record = { v: 1, outcome: 'gated', imagesKey: 'x', added: { preferred: [['amd64', 5]] } };
+const spec = { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } } };
+
+const preferredOf = ({ spec }: Pod): unknown =>
+  spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution;
+
+for (const [when, data] of [
+  ['the Secret of the key does not exist', undefined],
+  ['the Secret has no key', { current: Buffer.from('T'.repeat(64)).toString('base64') }],
+] as const) {
+  t.test(`attack: a forged record removes nothing if ${when}`, async (t) => {
+    const time = createFakeClock();
+    const store = await newStore(t, time);
+    if (data) store.put(paths.secrets(namespace, name), { metadata: { namespace, name }, data });
+    const sealed = (leader: LeaderContext): LeaderContext => {
+      const { client, log } = leader;
+      const watch = watchRecordKey({ client, namespace, name, clock: systemClock, log });
+      t.teardown(() => watch.close());
+      return { ...leader, sealOf: sealsBy(watch.key) };
+    };
+    const annotations = { [keys.decision]: JSON.stringify(record) };
+    const pod = gated('web', ['arm'], spec, { annotations });
+    const gates = await startGates(t, [pod], { known: { arm: 'arm64' }, time, store, change: sealed });
+    await gates.opened(1);
+    t.strictSame(preferredOf(gates.pod('web')), preferred);
+  });
+}

@@ -1,7 +1,8 @@
-/** Gated pods that exceed the bounds of the cache are read again, and decided like any other. */
+/** Many gated pods: those beyond the bounds of the cache are read again, and no namespace delays another. */
 import t from 'tap';
 import { isIn, requiring, termOf } from '../../../support/placement-input.ts';
-import { gated, startGates, termsOf, theirs } from './support.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
+import { gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
 import { like } from '../../../support/like.ts';
 
 const mebibyte = 1024 * 1024;
@@ -48,4 +49,30 @@ t.test('a pod beyond the bounds that is not found, although the cache has it, is
     return !gates.isGated('large-15');
   });
   t.ok(reads < 100, `${reads} reads in half a minute`);
+});
+
+/** A registry that has given no facts yet gets fewer lookups. */
+const proven = { known: 'arm64' };
+
+t.test('attack: gated pods of eight namespaces with hanging lookups do not delay other pods', async (t) => {
+  const hostile = Array.from({ length: 8 * 100 }, (_, index) =>
+    gated(`p${index}`, [`tar/pit-${index}`], {}, { namespace: `attacker-${index % 8}` }),
+  );
+  const time = createFakeClock();
+  const store = await newStore(t, time);
+  for (let index = 0; index < 8; index += 1)
+    store.put(`/api/v1/namespaces/attacker-${index}`, {
+      metadata: { name: `attacker-${index}`, labels: {} },
+    });
+  const gates = await startGates(t, hostile, { store, time, known: proven });
+  // Eight busy namespaces leave about half of the 512 places for lookups at one registry.
+  await store.until(() => gates.open >= 200);
+  const before = gates.open;
+  store.put(path('web'), gated('web', ['shop/web']));
+  await store.until(() => gates.lookups.some(({ namespace }) => namespace === 'shop'));
+  gates.known = { 'shop/web': 'arm64' };
+  gates.answer('shop/web');
+  await gates.opened(1);
+  t.notOk(gates.isGated('web'));
+  t.ok(gates.open >= before, 'the lookups of the attacker still hang');
 });

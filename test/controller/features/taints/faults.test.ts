@@ -130,22 +130,6 @@ t.test('a refused pod gets an event even if nodes have their taint already', asy
   t.equal(await world.series('archwright_taint_pods_waiting'), 1);
 });
 
-t.test('many refused pods do not delay others, and are retried with back-off', async (t) => {
-  const clock = createFakeClock();
-  const world = await startWorld(t, { clock });
-  const { store } = world;
-  for (let n = 0; n < 40; n += 1) putPod(store, `bad-${n}`, 'arm-1');
-  for (let n = 0; n < 10; n += 1) putPod(store, `good-${n}`, 'arm-1');
-  store.fault(/^PATCH .*bad-/, { status: 422 });
-  await world.settled();
-  for (let round = 0; round < 60; round += 1) {
-    await world.reconcilePods();
-    await clock.advance(10_000);
-  }
-  for (let n = 0; n < 10; n += 1) t.equal(world.tolerations(`good-${n}`).length, 2);
-  t.ok(store.writes().length < 400, `${store.writes().length} requests in ten minutes`);
-});
-
 t.test('a node that changed meanwhile keeps the taint of the other writer', async (t) => {
   const world = await onePod(t);
   const theirs = { key: 'theirs', effect: 'NoExecute', timeAdded: '2026-11-21T10:00:00Z' };
