@@ -25,7 +25,7 @@ import { createVolumesPermit, type VolumesPermit } from './volumes.ts';
 const eventsMs = 1000;
 /** Times of pods pass without an event. */
 const lookMs = 5000;
-/** One beyond the limit. */
+/** One beyond the limit, or complete: its pods cause events. */
 const restMs = 60_000;
 
 export const rollouts: Feature = {
@@ -115,7 +115,8 @@ export class RolloutReconciler {
     this.#reports.report(object, before, progress, verdict, now);
     await this.#order(rollout, progress, seen);
     const nextMs = await this.#mover.move(rollout, progress, seen);
-    return { requeueAfterMs: Math.max(eventsMs, Math.min(nextMs ?? lookMs, lookMs)) };
+    const pauseMs = progress.phase === 'Complete' ? restMs : lookMs;
+    return { requeueAfterMs: Math.max(eventsMs, nextMs === undefined ? pauseMs : Math.min(nextMs, lookMs)) };
   }
 
   #verdict(
