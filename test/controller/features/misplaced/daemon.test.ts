@@ -67,9 +67,6 @@ const withEvent: Readonly<Record<string, readonly [message: RegExp, given: Case]
   ],
 };
 const withoutEvent: Readonly<Record<string, Case>> = {
-  'the same under off': { configuration: { misplacedPods: 'off' } },
-  'whose pod is ready': { pod: { ready: true } },
-  'on a node that can run it': { pod: { node: 'amd-1' } },
   'placed since: its pod is about to be deleted': {
     template: { annotations: { 'arch.example/decision': recorded }, spec: choosing('amd64') },
   },
@@ -138,7 +135,6 @@ const reported: Readonly<Record<string, PodOptions>> = {
   'a controller that pins nodes': { owner: { ...kruise, kind: 'BroadcastJob' } },
 };
 const notReported: Readonly<Record<string, PodOptions>> = {
-  'a controller, on a node that can run it': { owner: kruise, node: 'amd-1' },
   'a controller, with placement disabled': { owner: kruise, labels: disabled },
   'a controller with an architecture in its template': {
     owner: kruise,
