@@ -80,6 +80,7 @@ t.test('a candidate gives way to `clean`, and ends for good once the Lease is de
   t.strictSame(terms, [], 'it never led');
   t.ok(elapsed() >= 30_000, 'it waits as long as clean runs');
   t.equal(store.get(path), undefined);
+  t.equal(logged.filter((line) => line.includes('holds the lease; this replica waits')).length, 1);
   t.match(logged.join(''), /removed from this cluster by archwright clean/);
 });
 

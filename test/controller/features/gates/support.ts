@@ -17,6 +17,7 @@ import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts'
 import { startKubeStore, type KubeStore } from '../../../support/kube-store.ts';
 import { factsFrom, isIn, termOf, type Known } from '../../../support/placement-input.ts';
 import { lead, startLeader } from '../../leader.ts';
+import { podPath as path } from '../../objects.ts';
 
 export const gate = { name: 'arch.example/scheduling-gate' };
 export const theirs = { name: 'x.example/theirs' };
@@ -30,10 +31,6 @@ export interface GatesSetupOptions {
   readonly store?: KubeStore;
   readonly time?: FakeClock;
   readonly change?: (leader: LeaderContext) => LeaderContext;
-}
-
-export function path(name: string, namespace = 'shop'): string {
-  return `/api/v1/namespaces/${namespace}/pods/${name}`;
 }
 
 /** A pod as the API server has it, with our gate and another controller's. */
@@ -166,6 +163,7 @@ async function answersOfServer(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
+export { path };
 export { termsOf } from '../../../support/placement-input.ts';
 
 export const archIn = (...values: string[]) => termOf(isIn('kubernetes.io/arch', ...values));

@@ -332,7 +332,7 @@ t.test('a node is tainted once its kubelet has reported the architecture', async
   t.strictSame(world.store.writes(), []);
 });
 
-t.test('pods without a node get the tolerations of every architecture', async (t) => {
+t.test('a refused pod of one architecture counts, and is remembered, beside those of others', async (t) => {
   const world = await startWorld(t, { configuration: { taintArchitectures: ['arm64', 'amd64'] } });
   const { store } = world;
   putNode(store, 'amd-1', 'amd64');
