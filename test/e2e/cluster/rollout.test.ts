@@ -1,6 +1,6 @@
 /**
  * Rollouts on a real control plane: three webhooks behind one address, dying leaders, an HPA. Measures the
- * share's error. In `rollout-walks.test.ts` pods fail.
+ * share's error. Random rollouts are in `test/controller/features/rollouts/model.test.ts`.
  */
 import { connect, createServer } from 'node:net';
 import t, { type Test } from 'tap';

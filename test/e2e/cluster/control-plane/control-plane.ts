@@ -25,8 +25,6 @@ export interface ControlPlaneOptions {
   readonly simulatesPods?: boolean;
   /** Whether kwok ends the pods of Jobs as soon as they run. Default: true. */
   readonly endsJobs?: boolean;
-  /** More stages of kwok, in YAML. */
-  readonly stages?: string;
 }
 
 export type ControlPlane = Awaited<ReturnType<typeof startControlPlane>>;
@@ -155,12 +153,12 @@ function qpsFlags(qps: number | undefined): readonly string[] {
   return qps === undefined ? [] : [`--kube-api-qps=${qps}`, `--kube-api-burst=${2 * qps}`];
 }
 
-/** @returns the path of kwok's stages without those that are not wanted, and with more */
+/** @returns the path of kwok's stages without those that are not wanted */
 async function chosenStages(
   stages: string,
-  { directory, simulatesPods = true, endsJobs = true, stages: more }: ControlPlaneOptions,
+  { directory, simulatesPods = true, endsJobs = true }: ControlPlaneOptions,
 ): Promise<string> {
-  if (simulatesPods && endsJobs && more === undefined) return stages;
+  if (simulatesPods && endsJobs) return stages;
   const kept = parseAllDocuments(await readFile(stages, 'utf8')).filter((stage) => {
     if (stage.contents === null) return false;
     const isOfPods = stage.getIn(['spec', 'resourceRef', 'kind']) === 'Pod';
@@ -168,6 +166,6 @@ async function chosenStages(
     return endsJobs || stage.getIn(['metadata', 'name']) !== 'pod-complete';
   });
   const path = join(directory, 'stages.yaml');
-  await writeFile(path, [...kept.map((stage) => stringify(stage)), more ?? ''].join('---\n'));
+  await writeFile(path, kept.map((stage) => stringify(stage)).join('---\n'));
   return path;
 }
