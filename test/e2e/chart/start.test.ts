@@ -49,6 +49,23 @@ t.test('contradictory values are refused', async (t) => {
       { preferredArchitecture: 'arm64', schedulableArchitectures: ['amd64'] },
       /names arm64, which is not one of schedulableArchitectures \(amd64\)/,
     ],
+    [
+      { preferredWeights: { s390x: 1 }, schedulableArchitectures: ['amd64'] },
+      /names s390x, which is not one of schedulableArchitectures/,
+    ],
+    [
+      { fallbackArchitecture: 'arm64', schedulableArchitectures: ['amd64'] },
+      /names arm64, which is not one of schedulableArchitectures/,
+    ],
+    [
+      { preferredArchitecture: 'arm64', preferredWeights: { amd64: 1 } },
+      /preferredArchitecture and preferredWeights are both set/,
+    ],
+    [
+      { proxies: ['docker.io=a.example', 'docker.io=b.example'] },
+      /names two proxies for one registry: docker\.io/,
+    ],
+    [{ kubeletConfig: { config: '/c' } }, /need kubeletConfig\.binDir/],
     [{ onUnknownImage: 'fallback' }, /onUnknownImage is fallback, so fallbackArchitecture must be set/],
     [{ kubeletConfig: { binDir, configDir: '/d', config: '/c' } }, /set one of them/],
     [{ kubeletConfig: { binDir } }, /kubeletConfig\.binDir needs kubeletConfig\.config/],
