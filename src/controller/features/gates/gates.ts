@@ -47,7 +47,7 @@ import {
 const workers = 1024;
 /** For the last attempt, when the time of a pod is over. */
 const lastAttemptMs = 1000;
-/** Other writers may change a pod just when its time is over. */
+/** Other writers may change a pod just when it is decided, also long after its time: no replica may have led. */
 const conflictPatienceMs = 5000;
 /** An attempt ends within its time; a defect there must not hold a pod. */
 const graceMs = 2000;
@@ -158,6 +158,7 @@ class Gates implements Work {
       side = isExpired ? 'Other' : await this.#leader.rollouts.choose(pod, rollout);
     const decision = side === undefined ? placed.decision : decide(withSide(input, side));
     if (decision.outcome === 'gated') {
+      waiting.conflictsSince = undefined;
       const reason = reasonOf(decision);
       waiting.reason = reason ?? waiting.reason;
       // A lookup that is repeated does not change why the pod waits.
@@ -197,9 +198,11 @@ class Gates implements Work {
     if (isRefused) waiting.reason = 'refused';
     if (!isKube) this.#leader.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');
     // Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too.
-    const patienceMs = isConflict ? conflictPatienceMs : 0;
-    const isLasting = !isKube || isRefused || isConflict;
-    if (waiting.remainingMs > -patienceMs || !isLasting) throw error;
+    waiting.conflictsSince = isConflict ? (waiting.conflictsSince ?? waiting.ageMs) : undefined;
+    const isLasting = isConflict
+      ? waiting.ageMs - (waiting.conflictsSince ?? 0) >= conflictPatienceMs
+      : !isKube || isRefused;
+    if (waiting.remainingMs > 0 || !isLasting) throw error;
     const why = isKube ? error.message : 'archwright failed; see its log';
     try {
       return this.#finish(waiting, await ungatePod(this.#leader.client, pod, why, signal));
@@ -210,13 +213,12 @@ class Gates implements Work {
   }
 
   #finish(waiting: WaitingPod, removal: Removal): ReconcileResult {
-    if (removal.kind === 'changed') return { requeueAfterMs: namespacePauseMs };
     if (removal.kind === 'gone') return unlessForgotten;
     waiting.reason = undefined;
     if (removal.kind === 'gate-only') {
       this.#meters.removed('gate-only', waiting.ageMs);
       this.#events.placementFailed(removal.pod, removal.why);
-    } else if (removal.kind === 'placed') this.#placed(waiting, removal.pod, removal.decision);
+    } else this.#placed(waiting, removal.pod, removal.decision);
     return undefined;
   }
 

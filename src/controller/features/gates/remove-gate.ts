@@ -4,7 +4,7 @@
  * After a conflict, the pod is decided again once the cache shows its change.
  */
 import type { KubeClient } from '../../../kube/api/client.ts';
-import { ignoring, isCode, type KubeError } from '../../../kube/api/errors.ts';
+import { ignoring, isCode, KubeError } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { keys } from '../../../names/keys.ts';
 import { paths } from '../../../kube/api/paths.ts';
@@ -13,12 +13,11 @@ import { patchGatedPod, ungatedPod } from '../../../placement/patch/patch.ts';
 import { summaryOf } from '../../../placement/record/write.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
 
-/** `placed`: as decided. `gate-only`: no placement. `gone`: nothing to do. `changed`: decide again later. */
+/** `placed`: as decided. `gate-only`: no placement. `gone`: nothing to do. */
 export type Removal =
   | { readonly kind: 'placed'; readonly pod: Pod; readonly decision: PlacementDecision }
   | { readonly kind: 'gate-only'; readonly pod: Pod; readonly why: string }
-  | { readonly kind: 'gone' }
-  | { readonly kind: 'changed' };
+  | { readonly kind: 'gone' };
 
 /** The error if annotations exceed 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
 const noRoomForRecord = 'metadata.annotations: Too long';
@@ -48,7 +47,8 @@ export async function placePod(
       // A proxy or an admission webhook may answer 404 for a pod that exists; its gate would stay for ever.
       if (error.code === 'not-found') throw error;
       // A patch that does not fit the very pod it was made for never will.
-      if (now.metadata?.resourceVersion !== pod.metadata?.resourceVersion) return { kind: 'changed' };
+      if (now.metadata?.resourceVersion !== pod.metadata?.resourceVersion)
+        throw new KubeError('conflict', error.where, error.message);
     }
     return await ungatePod(client, pod, error.message, signal);
   }

@@ -93,6 +93,8 @@ export interface WaitingPod {
   readonly remainingMs: number;
   /** Why it waits; `undefined`: it does not. The cache may still show its gate. */
   reason: WaitingReason | undefined;
+  /** Its age at the first of the conflicts in a row; `undefined`: the last attempt had another end. */
+  conflictsSince: number | undefined;
   /** Why it waits, as its last event says. */
   reported: string | undefined;
   /** Whether an event says that its images have no common architecture. */
@@ -125,6 +127,7 @@ export class WaitingPods {
         return configuration().maxGateDuration - this.ageMs;
       },
       reason: 'new',
+      conflictsSince: undefined,
       reported: undefined,
       isPendingReported: false,
     };

@@ -2,12 +2,15 @@
 import t, { type Test } from 'tap';
 import { policyFor } from '../../../../src/policy/effective/policies.ts';
 import type { Fault, KubeStore, Match, StoreRequest } from '../../../support/kube-store.ts';
-import { archIn, gated, path, startGates, termsOf, theirs } from './support.ts';
+import { archIn, createdAt, gated, path, startGates, termsOf, theirs } from './support.ts';
 import { like } from '../../../support/like.ts';
 
 const minute = 60_000;
 const known = { both: 'amd64 arm64', arm: 'arm64' };
 const patches = `PATCH ${path('web')}`;
+
+const isPlacement = ({ verb, json }: StoreRequest): boolean =>
+  verb === 'PATCH' && JSON.stringify(json).includes('/spec/affinity');
 
 /** The gated pod `web`, which needs arm64, under a fault of the API server. */
 async function startWithFault(t: Test, match: Match, fault: Fault) {
@@ -17,13 +20,13 @@ async function startWithFault(t: Test, match: Match, fault: Fault) {
   return gates;
 }
 
-t.test('a pod that changed meanwhile is decided again, also when its time is over', async (t) => {
+t.test('a pod that changed meanwhile is decided again, also when its time is long over', async (t) => {
   const annotations = { 'x.example/owner': 'somebody' };
-  const edited = gated('web', ['arm'], { nodeSelector: { zone: 'a' } }, { annotations });
-  for (const maxGateDuration of [5 * minute, 0]) {
-    const gates = await startGates(t, [gated('web', ['arm'])], {
+  for (const ageMs of [0, 5 * minute, 60 * minute]) {
+    const creationTimestamp = new Date(createdAt - ageMs).toISOString();
+    const edited = gated('web', ['arm'], { nodeSelector: { zone: 'a' } }, { annotations, creationTimestamp });
+    const gates = await startGates(t, [gated('web', ['arm'], {}, { creationTimestamp })], {
       known,
-      configuration: { maxGateDuration },
       step: (name) => {
         if (name.startsWith('before patch') && gates.steps.length === 1) gates.store.put(path('web'), edited);
       },
@@ -102,6 +105,14 @@ t.test('a patch that does not apply is computed again, once; then only the gate 
   t.equal(tries, 1);
   t.strictSame(termsOf(changing.pod('web')), [archIn('arm64')]);
 
+  const often = await startGates(t, [], { known });
+  const before = (): void => void often.store.put(path('web'), gated('web', ['arm']));
+  often.store.fault(isPlacement, { status: 422, before });
+  before();
+  await often.pass(5.5 * minute);
+  t.equal(often.isGated('web'), false, 'however often others change it');
+  t.ok(((await often.series('archwright_gate_failures_total{reason="conflict"}')) ?? 0) > 5);
+
   const same = await startWithFault(t, patches, { status: 422, times: 1 });
   await same.opened(1);
   t.equal(termsOf(same.pod('web')), undefined);
@@ -109,8 +120,6 @@ t.test('a patch that does not apply is computed again, once; then only the gate 
 });
 
 t.test('if a webhook refuses the placement, with any status, only the gate is removed', async (t) => {
-  const isPlacement = ({ verb, json }: StoreRequest): boolean =>
-    verb === 'PATCH' && JSON.stringify(json).includes('/spec/affinity');
   for (const status of [400, 403, 404, 405, 409, 418, 422]) {
     const message = 'admission webhook "quota.example" denied the request: no affinity here';
     const gates = await startWithFault(t, isPlacement, { status, message });
