@@ -10,7 +10,7 @@ import { noTimers } from '../../support/fake-clock.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { credential } from '../../support/registry/client.ts';
 
-const tls = { ca: [], client: [], skipVerify: false };
+const tls = { ca: [], client: [{ certificate: 'PEM', key: secret('key-of-the-node') }], skipVerify: false };
 
 interface Key {
   readonly base: string;
@@ -103,6 +103,17 @@ t.test('tokens differ by each part of their key', async (t) => {
     t.strictSame(await get(changes), [`token-${index + 2}`, false], JSON.stringify(changes));
   }
   t.strictSame(await get(), ['token-1', true]);
+});
+
+t.test('only a token server of the registry itself gets its client certificate and its reach', async (t) => {
+  const { granted, seen } = setUp();
+  await granted({ realm: `${key.base}/token` });
+  await granted();
+  t.strictSame(
+    seen.map((step) => step.tls.client.length),
+    [1, 0],
+  );
+  t.notSame(seen[0]?.reach, seen[1]?.reach);
 });
 
 t.test('a rejected token is removed, a newer one is not', async (t) => {
