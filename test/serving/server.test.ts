@@ -1,4 +1,3 @@
-/** Attack: a few clients use all connections of a server, to block the API server. */
 import { test, type Test } from 'tap';
 import { Agent } from 'node:https';
 import { connect, type TLSSocket } from 'node:tls';
