@@ -203,6 +203,20 @@ t.test('it issues certificates, repairs deleted ones, and stops on request', asy
   t.notMatch(world.log.join(''), 'PRIVATE');
 });
 
+t.test('without any event, what is due is issued within ten minutes', async (t) => {
+  const world = await settled(t);
+  const before = readLeaf(world.texts('agent')).certificate?.from ?? 0;
+  const ending = new AbortController();
+  const shortened = (ms: number): number => (ms <= 10 * minute ? 10 : hour);
+  const running = lead(certificatesWith(times), world.context({ signal: ending.signal, shortened }));
+  await world.store.until(() => world.store.watches() === 5, 'every Secret is watched');
+  world.advance((times.certificateMs * 2) / 3 + 1000);
+  const isRenewed = (): boolean => (readLeaf(world.texts('agent')).certificate?.from ?? 0) > before;
+  await world.store.until(isRenewed, 'the certificate is renewed');
+  ending.abort(new Error('deposed'));
+  await running;
+});
+
 t.test('the DNS names of the webhook come from the webhooks file', async (t) => {
   const world = await createWorld(t);
   let known: readonly Webhook[] | undefined;

@@ -566,3 +566,28 @@ t.test('pods do not concern rollouts that are left out', async (t) => {
   await store.until(async () => (await reconciles()) >= before + 90);
   t.equal(await reconciles(), before + 90, 'neither the invalid ones nor the youngest ones');
 });
+
+t.test('a rollout is looked at every five seconds, a complete one once a minute', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], pause: '0s' });
+  pods(world, 2, 0);
+  await world.settled();
+  leadThroughout(t, rolloutsFeature, world);
+  const inMinute = async (): Promise<number> => {
+    const series = 'archwright_controller_reconciles_total{feature="rollouts",result="success"}';
+    const before = (await world.series(series)) ?? 0;
+    for (let second = 0; second < 60; second += 1) {
+      await world.clock.advance(1000);
+      await world.settled();
+    }
+    return ((await world.series(series)) ?? 0) - before;
+  };
+  await inMinute();
+  const often = await inMinute();
+  t.ok(often >= 10 && often <= 13, `${often} looks`);
+  for (const name of ['amd-0', 'amd-1']) world.store.remove(podPath(name));
+  pods(world, 0, 2);
+  await inMinute();
+  await inMinute();
+  like(t, world.status(), { phase: 'Complete' });
+  t.ok((await inMinute()) <= 2);
+});
