@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'tap';
 import { startServer } from '../../src/serving/server.ts';
-import { loadTlsMaterial, openTlsFiles } from '../../src/serving/tls-files.ts';
+import { holdTls, loadCaFile, loadTlsMaterial, openTlsFiles } from '../../src/serving/tls-files.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { createCa } from '../support/certificates.ts';
@@ -40,9 +40,15 @@ test('errors name the file and the remedy', async (t) => {
   }
 });
 
-test('ca.crt is read only if required', async (t) => {
+test('ca.crt is read only if required; material is awaited only until there is some', async (t) => {
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server' }));
-  t.equal((await loadTlsMaterial(dir, false)).ca, undefined);
+  const material = await loadTlsMaterial(dir, false);
+  t.equal(material.ca, undefined);
+  await t.rejects(loadCaFile(join(dir, 'tls.key')), { message: /tls\.key is not certificates in PEM/ });
+  const held = holdTls('a Secret', { use: 'server', log: recordingLog().log });
+  await t.rejects(held.ready(AbortSignal.abort()), { name: 'AbortError' }, 'there is none yet');
+  held.take(material);
+  await held.ready(AbortSignal.abort());
 });
 
 test('a client reloads its files', async (t) => {

@@ -1,5 +1,12 @@
 import t from 'tap';
-import { counter, createMetrics, gauge, histogram, passingMetrics } from '../../src/telemetry/metrics.ts';
+import {
+  counter,
+  createMetrics,
+  gauge,
+  histogram,
+  itemCounts,
+  passingMetrics,
+} from '../../src/telemetry/metrics.ts';
 import { addProcessMetrics, processMetrics } from '../../src/telemetry/process.ts';
 
 const labels = { method: ['GET', 'POST'], outcome: ['ok', 'failed'] };
@@ -53,6 +60,15 @@ t.test('gauges are updated before each scrape', async (t) => {
   t.match(await metrics.render(), 'test_level{use="a"} 1');
   now = 2;
   t.match(await metrics.render(), 'test_level{use="a"} 2');
+});
+
+t.test('an item counts once in each of its series', async (t) => {
+  const metrics = createMetrics();
+  const show = itemCounts(metrics, level);
+  show([1, 2], () => [{ use: 'a' }, { use: 'a' }]);
+  t.match(await metrics.render(), 'test_level{use="a"} 2');
+  show([], () => []);
+  t.match(await metrics.render(), 'test_level{use="a"} 0');
 });
 
 t.test('an info has one series, with the labels that it got last', async (t) => {
