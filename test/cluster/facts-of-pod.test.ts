@@ -2,14 +2,14 @@
 import t, { type Test } from 'tap';
 import { systemClock } from '../../src/async/clock.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../../src/cluster/facts-of-pod.ts';
-import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
+import { createPullSecrets, noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createRequestOf } from '../../src/images/facts/facts.ts';
 import { brokenImagesOf } from '../../src/images/sources/broken-images.ts';
 import { compileOverrides } from '../../src/images/sources/overrides.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { silentLog } from '../support/captured.ts';
-import { defaultCacheTimes, factsOf } from '../support/facts.ts';
+import { defaultCacheTimes, factsOf, failureOf } from '../support/facts.ts';
 import { like } from '../support/like.ts';
 import { facts } from '../support/placement-input.ts';
 
@@ -17,7 +17,7 @@ import { facts } from '../support/placement-input.ts';
 const noTime = 1;
 
 /** @returns looks up these images for a pod of a namespace without pull secrets */
-function lookUpWith(options: Pick<FactsOfPodOptions, 'cache' | 'broken'>) {
+function lookUpWith(options: Pick<FactsOfPodOptions, 'cache'> & Partial<FactsOfPodOptions>) {
   const factsOfPod = createFactsOfPod({
     requestOf: createRequestOf(defaultCacheTimes, false),
     pullSecrets: createPullSecrets({ cluster: undefined, clock: systemClock, metrics: createMetrics() }),
@@ -86,6 +86,17 @@ t.test('facts have the CPU level noted for the namespace, or from an override', 
   like(t, (await ask('shop', 'fixed')).get('fixed'), { source: 'override', requiredLevel: 4 });
   like(t, (await ask('shop', 'other')).get('other'), { platforms, requiredLevel: 3 }, 'by digest');
   t.equal((await ask('bank', 'other')).get('other')?.requiredLevel, undefined);
+});
+
+t.test('a failure in the cache is final for a pod without pull secrets only', async (t) => {
+  const failed = failureOf('web', 'unauthorized');
+  const cache = { peek: () => failed, get: async () => factsOf('web'), levelOf: undefined };
+  const errorOf = async (mayHave: boolean) => {
+    const pullSecrets = { mayHave: () => mayHave, source: async () => noPullSecrets };
+    return (await lookUpWith({ cache, pullSecrets })('shop', ['web'])).get('web')?.error;
+  };
+  t.equal(await errorOf(false), failed.error);
+  t.equal(await errorOf(true), undefined);
 });
 
 /** Many namespaces create pods with many new images at once. */

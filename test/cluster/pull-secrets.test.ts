@@ -26,7 +26,7 @@ function setUp(answer: (name: string) => Promise<Secret | undefined>) {
 }
 
 test('one request serves concurrent callers, absent objects are cached, failures are not', async (t) => {
-  const { clock, reads, read, count } = setUp(async (name) => {
+  const { clock, reads, read, count, pullSecrets } = setUp(async (name) => {
     if (name === 'failing') throw new Error('away');
     return name === 'absent' ? undefined : { metadata: { name } };
   });
@@ -41,6 +41,9 @@ test('one request serves concurrent callers, absent objects are cached, failures
   for (const name of ['absent', 'absent', 'failing', 'failing']) await read(name);
   t.strictSame(reads.slice(3), ['a/absent', 'a/failing', 'a/failing']);
   t.strictSame(await Promise.all(['found', 'missing', 'failed'].map(count)), [3, 1, 2]);
+  reads.length = 0;
+  await pullSecrets.source('a', { names: ['own'], serviceAccount: 'default' }, neverAborted);
+  t.strictSame(reads, ['a/own'], 'a pod with Secrets does not get those of its account');
 });
 
 test('if a caller stops waiting, the next one still gets the result', async (t) => {

@@ -1,7 +1,8 @@
 import * as fc from 'fast-check';
 import { anything, assert, property } from 'fast-check';
 import t from 'tap';
-import { asText, parseObject, sizeOfJson } from '../../src/http/json.ts';
+import * as v from 'valibot';
+import { asText, parseObject, readShape, sizeOfJson } from '../../src/http/json.ts';
 import { items, members, readString } from '../../src/http/json-text.ts';
 
 const bytes = (text: string): Buffer => Buffer.from(text);
@@ -38,6 +39,13 @@ t.test('anything else is an InvalidDocument without a quotation', async (t) => {
 
 t.test('a JSON text is counted before it is parsed', async (t) => {
   t.strictSame(sizeOfJson(bytes(String.raw`{"a\\":["[,:\"{",1],"b":{}}`)), { values: 6, keys: 2, depth: 2 });
+});
+
+t.test('a missing field and an unknown one are called so', async (t) => {
+  const problemOf = (value: object) => () =>
+    readShape(v.strictObject({ a: v.string() }), value, (where, problem) => new Error(`${where} ${problem}`));
+  t.throws(problemOf({}), { message: 'a is missing' });
+  t.throws(problemOf({ a: '', b: 1 }), { message: 'b is not a known field' });
 });
 
 t.test('texts are read up to a length', async (t) => {

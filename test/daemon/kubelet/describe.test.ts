@@ -60,6 +60,10 @@ t.test('the environment of plugins is described', async (t) => {
     state: 'used',
     what: 'the variables of the running kubelet',
   });
+  like(t, describeEnvironment({ isRunning: false, service: 'kubelet.service' }), {
+    state: 'used',
+    what: 'HOME, PATH, the variables of kubelet.service, and kubeletEnvironment',
+  });
   like(t, describeEnvironment({ isRunning: false, service: undefined }), {
     state: 'absent',
     differs: [/kubeletEnvironment$/],

@@ -70,6 +70,7 @@ t.test('a failure reports the exit status and standard error', async (t) => {
   const cases: [string, RegExp][] = [
     ['echo "no such region" >&2; exit 3', /^exit status 3: no such region$/],
     ['exit 1', /^exit status 1$/],
+    ['exit 125', /^exit status 125$/],
     ['kill -TERM $$', /^signal: SIGTERM$/],
     [String.raw`printf 'a\033[31mred\007\nb\r\0c' >&2; exit 2`, /^exit status 2: ared b c$/],
   ];
