@@ -237,6 +237,13 @@ t.test('a service account with the permission for other namespaces', async (t) =
   t.equal((await ask('explain', 'pod/web', '--as-service-account', 'x')).code, 2);
 });
 
+t.test('a configuration file replaces the settings of the cluster', async (t) => {
+  const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
+  const { lookups, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
+  t.equal(lookups, through);
+  like(t, results, [{ preferred: [{ architecture: 'amd64' }] }]);
+});
+
 t.test('unknown settings of the cluster are ignored, invalid ones are an error', async (t) => {
   putSettings('newerSetting = true\n');
   t.equal((await ask('explain', 'pod/web')).code, 0);
