@@ -1,6 +1,7 @@
 /**
- * Schemas of custom resources, with label selectors. Unknown fields are ignored, because a newer definition may have them. `null`
- * counts as absent: the API server removes it if a definition forbids it; older objects can have one.
+ * Schemas of custom resources, with label selectors. Unknown fields are ignored, because a newer definition may
+ * have them. `null` counts as absent: the API server removes it if a definition forbids it; older objects can
+ * have one.
  */
 import * as v from 'valibot';
 import { timeOf, type KubeObject } from '../../kube/api/objects.ts';
