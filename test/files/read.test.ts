@@ -72,6 +72,8 @@ t.test('other kinds of files are refused', async (t) => {
 });
 
 t.test('errors have the path', async (t) => {
+  symlinkSync('round', join(dir, 'round'));
+  await t.rejects(readBounded(join(dir, 'round'), { maxBytes: 1 }), { message: /too many symbolic links$/ });
   const path = join(dir, 'nothing');
   await t.rejects(readBounded(path, { maxBytes: 1 }), {
     name: 'FileError',

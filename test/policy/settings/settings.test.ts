@@ -51,6 +51,8 @@ t.test('no two settings share a name', async (t) => {
 });
 
 t.test('every default can be written and read back', async (t) => {
+  const { rollouts, execFormatErrorMonitor, execFormatErrorTracing } = defaultConfiguration();
+  t.strictSame([rollouts, execFormatErrorMonitor, execFormatErrorTracing], [true, true, false]);
   for (const [key, setting] of all) {
     const toml = written(setting, setting.default);
     if (toml !== undefined) t.strictSame(setting.kind.read(toml, never), setting.default, key);
