@@ -238,10 +238,11 @@ t.test('a service account with the permission for other namespaces', async (t) =
 });
 
 t.test('a configuration file replaces the settings of the cluster', async (t) => {
-  const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
+  const { toml } = files(t, { toml: 'preferenceMode = "soft"\n' });
   const { lookups, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
   t.equal(lookups, through);
-  like(t, results, [{ preferred: [{ architecture: 'amd64' }] }]);
+  like(t, results, [{ outcome: 'placed' }]);
+  t.notOk('preferred' in (results[0] ?? {}), 'the cluster prefers arm64, the file nothing');
 });
 
 t.test('unknown settings of the cluster are ignored, invalid ones are an error', async (t) => {
