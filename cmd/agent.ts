@@ -1,5 +1,6 @@
 /** `archwright agent`: runs the node agent. With `--check`, prints what an agent would find on this node. */
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { systemClock } from '../src/async/clock.ts';
 import { aborted } from '../src/async/wait.ts';
 import { architectureOf, startAgent } from '../daemon/agent.ts';
@@ -16,6 +17,9 @@ import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { programVersion } from './program/version.ts';
+
+/** The chart mounts the node's instances of tracefs here, or an empty directory. */
+const tracingInstances = '/run/archwright/tracing';
 
 const ownFlags = {
   agentAuthorityDir: text(
@@ -64,7 +68,7 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
   const opening = openFactsCache({ ...context, source, stateDir, concurrentLookups });
   const cache = opened.adopt(await opening, close);
   const tracing = first.execFormatErrorTracing
-    ? opened.adopt(await startTracing(hostRoot, systemClock, log), close)
+    ? opened.adopt(await startTracing(tracingInstances, join(hostRoot, 'proc'), systemClock, log), close)
     : undefined;
   const starting = startAgent({
     listen: first.listen,

@@ -7,8 +7,6 @@ import { poolOf, type Replica, type Workload } from './replicas.ts';
 const maxMessageBytes = 300;
 /** Pods that fail for the same reason are one line. */
 const maxDetails = 5;
-/** The chart mounts it for `execFormatErrorTracing`, and a host path is never optional. */
-const tracingDirectory = '/sys/kernel/tracing/instances';
 
 export function configurationHashOf({ samples }: ReadReplica): string | undefined {
   return samples?.label('archwright_configuration_info', 'hash');
@@ -118,10 +116,7 @@ export function daemonSetProblems(
     const more = alike.length > 1 ? ` and ${alike.length - 1} more` : '';
     const said = warnings.find((event) => event.kind === 'Pod' && event.name === first?.name)?.message;
     const why = first?.trouble === 'Pending' || first?.trouble === 'ContainerCreating' ? said : undefined;
-    const remedy = why?.includes(tracingDirectory)
-      ? `; the node ${first?.node ?? ''} has no tracefs: mount it at /sys/kernel/tracing, or set execFormatErrorTracing to false`
-      : '';
-    return `${label}: ${first?.name ?? ''}${more}: ${shown(first?.trouble ?? '')}${why ? `: ${shown(why)}` : ''}${remedy}`;
+    return `${label}: ${first?.name ?? ''}${more}: ${shown(first?.trouble ?? '')}${why ? `: ${shown(why)}` : ''}`;
   });
   return [
     `${label}: ${ready} of ${desired} agents are ready`,

@@ -30,13 +30,12 @@ const roundMs = 100;
 
 /**
  * Starts tracing. Never throws: the report says if the kernel refuses.
- * @param hostRoot directory with the node's `/proc` and `/sys/kernel/tracing/instances`
+ * @param instances the node's `/sys/kernel/tracing/instances`, or an empty directory
+ * @param proc the node's `/proc`
  */
-export async function startTracing(hostRoot: string, clock: Clock, log: Log) {
-  const instances = join(hostRoot, 'sys/kernel/tracing/instances');
+export async function startTracing(instances: string, proc: string, clock: Clock, log: Log) {
   const failuresPath = join(instances, 'archwright-exec');
   const forksPath = join(instances, 'archwright-forks');
-  const proc = join(hostRoot, 'proc');
   const opened = new AsyncDisposableStack();
   const ending = new AbortController();
   let state: TracingState = 'on';
@@ -85,11 +84,12 @@ async function record(path: string, { events, filter, bufferKb }: typeof forks):
   await rmdir(path).catch(() => undefined);
   await mkdir(path);
   const set = (name: string, value: string) => writeFile(join(path, name), value, { flag: 'r+' });
+  // First, because a directory that is no instance has no such file.
+  await set('buffer_size_kb', String(bufferKb));
   for (const event of events) {
     if (filter !== '') await set(`events/${event}/filter`, filter);
     await set(`events/${event}/enable`, '1');
   }
-  await set('buffer_size_kb', String(bufferKb));
 }
 
 async function run(errors: ExecErrors, clock: Clock, signal: AbortSignal): Promise<never> {

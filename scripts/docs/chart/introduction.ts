@@ -43,7 +43,7 @@ What the agent needs beyond \`restricted\`:
 | \`hostPath\`, read-only | the configuration of the container runtime and the kubelet. To disable: \`agent.hostPaths: []\` |
 | user 0 | root owns these files. Without capabilities, the agent can read them, but change nothing |
 | \`SYS_CHROOT\` | only if \`kubeletConfig\` names plugins, which run in the root of their node |
-| \`hostPath\` \`/proc\`, read-only, and \`/sys/kernel/tracing/instances\` | only with \`execFormatErrorTracing\` |
+| \`hostPath\` \`/proc\`, read-only, \`/sys/kernel/tracing/instances\` and \`/run/archwright\`; for an init container \`/sys/kernel\` | only with \`execFormatErrorTracing\` |
 | \`SYS_PTRACE\` and \`hostPID\` | only with \`agent.readKubeletEnvironment\` |
 
 ### Nodes

@@ -72,7 +72,7 @@ export const controllerSettings = {
   }),
   execFormatErrorTracing: settingsOf('agent').atStart(flag, {
     default: false,
-    help: 'Finds exec format errors of all programs in containers, also of those that a shell starts later, by the kernel’s tracing. Needs the host paths `/proc` and `/sys/kernel/tracing/instances`: docs/operate/exec-format-errors.md.',
+    help: 'Finds exec format errors of all programs in containers, also of those that a shell starts later, by the kernel’s tracing. Needs more host paths: docs/operate/exec-format-errors.md.',
   }),
   brokenImageTime: controller.live(duration(minute, 365 * day), {
     default: 7 * day,

@@ -14,6 +14,7 @@ import { untilWebhooksInForce, untilReady } from './parts.ts';
 import { waitForEvent, workload, type EventNow, type PodNow } from '../cluster/control-plane/pods.ts';
 import {
   canTrace,
+  expectAgentWithoutTracefs,
   expectProgramErrors,
   expectNoInstances,
   postRenderer,
@@ -108,8 +109,10 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   await step(of('an exec format error in a log is reported by an event'), () =>
     eventOf(cluster, 'ExecFormatError'),
   );
-  if (traces)
+  if (traces) {
     await step(of('programs that fail later are reported by events'), () => expectProgramErrors(world));
+    await step(of('an agent without tracefs'), () => expectAgentWithoutTracefs(world, logs));
+  }
 
   for (const path of workloadPaths.slice(0, 2)) await cluster.delete(path);
   await step(of('uninstall removes the taint'), async () => {

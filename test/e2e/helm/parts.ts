@@ -24,14 +24,14 @@ export type PartName = (typeof partNames)[number];
 const patienceMs = 120_000;
 
 /** Waits until both Deployments are complete, and the agent of the real node is ready. */
-export async function untilReady(cluster: Cluster): Promise<void> {
+export async function untilReady(cluster: Cluster, agents = 1): Promise<void> {
   for (const part of ['webhook', 'controller']) {
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/archwright-${part}`;
     await cluster.waitFor<Workload>(path, (now) => isComplete(now), patienceMs);
   }
   await cluster.waitFor<KubeObject & { readonly status?: { readonly numberReady?: number } }>(
     `/apis/apps/v1/namespaces/${namespace}/daemonsets/archwright-agent`,
-    (now) => now?.status?.numberReady === 1,
+    (now) => now?.status?.numberReady === agents,
     patienceMs,
   );
 }

@@ -14,11 +14,14 @@ import { join } from 'node:path';
 import { watch } from '../cluster/control-plane/watch.ts';
 import type { EventNow } from '../cluster/control-plane/pods.ts';
 import { tarOf, unpackable, writeLayout } from '../layout.ts';
+import type { Followed } from './logs.ts';
+import { deletePart, untilReady } from './parts.ts';
 import { realNode, type World } from './world.ts';
 
 /** Controllers ask agents once a minute. */
 const patienceMs = 150_000;
-const instances = '/sys/kernel/tracing/instances';
+const tracefs = '/sys/kernel/tracing';
+const instances = `${tracefs}/instances`;
 /** `box.sh` shows the machine's processes there: the kernel's trace has their numbers, not those of the box. */
 const machineProc = '/machine-proc';
 
@@ -93,6 +96,17 @@ export async function expectProgramErrors({ cluster }: World): Promise<void> {
     .finally(() => events.close());
   assert.deepEqual(found, new Set(['loop', 'shell', 'spawn']));
   await cluster.delete('/api/v1/namespaces/default/pods/programs');
+}
+
+/** On a node without tracefs, the agent starts and names what is missing. */
+export async function expectAgentWithoutTracefs({ cluster }: World, logs: Followed): Promise<void> {
+  execFileSync('umount', [tracefs]);
+  const before = logs.text().length;
+  await deletePart(cluster, 'agent');
+  await untilReady(cluster, 0);
+  await untilReady(cluster);
+  assert.match(logs.text().slice(before), /"state":"no-tracefs"/);
+  execFileSync('mount', ['-t', 'tracefs', 'tracefs', tracefs]);
 }
 
 /** The kernel traces nothing for us any more. */
