@@ -1,4 +1,4 @@
-/** Writes the pictures of the docs: `node test/e2e/report/pictures.ts docs/images`. */
+/** Writes the pictures of the docs: `npx node test/e2e/report/pictures.ts docs/images`. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
