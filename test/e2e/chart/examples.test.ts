@@ -10,7 +10,7 @@ import { differencesFrom, steadyListing } from '../cluster/control-plane/listing
 import { runningPod } from '../cluster/control-plane/pods.ts';
 import { createHelm } from '../helm/release.ts';
 import { chart } from './helm.ts';
-import { constraintsDefinition } from './openshift.ts';
+import { constraintsDefinition } from './strict.ts';
 import { withWebhooks, type Rendered } from './rendered.ts';
 
 interface OwnPod extends KubeObject {

@@ -1,7 +1,7 @@
 /** Strict API server validation of the chart, the plain manifests and the examples; Pod Security for pods. */
 import { globSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { until } from '../../support/until.ts';
 import type { Cluster } from '../cluster/harness.ts';
@@ -35,6 +35,30 @@ export function everyObject(): readonly Wanted[] {
     wanted.set(JSON.stringify(object), { from: `webhooks that the controller applies: ${from}`, object });
   return [...wanted.values()];
 }
+
+/** Any fields: `openshift.test.ts` compares them. */
+export const constraintsDefinition = stringify({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'securitycontextconstraints.security.openshift.io' },
+  spec: {
+    group: 'security.openshift.io',
+    names: {
+      kind: 'SecurityContextConstraints',
+      plural: 'securitycontextconstraints',
+      singular: 'securitycontextconstraint',
+    },
+    scope: 'Cluster',
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+});
 
 const foreign = [
   'Certificate',

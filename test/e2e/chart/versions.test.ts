@@ -9,8 +9,7 @@ import {
 } from '../cluster/control-plane/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
-import { constraintsDefinition } from './openshift.ts';
-import { checkPodSecurity, everyObject, checkStrictValidation } from './strict.ts';
+import { checkPodSecurity, checkStrictValidation, constraintsDefinition, everyObject } from './strict.ts';
 import { otherAudience } from './escalations.ts';
 import { checkOwnRights } from './own-rights.ts';
 import { checkProtection } from './protection.ts';
