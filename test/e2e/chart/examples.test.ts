@@ -1,224 +1,131 @@
-/** Each example values file on a real control plane: its comment is true, and removal leaves nothing. */
-import { define, deleteKeptDefinitions } from '../cluster/control-plane/definitions.ts';
+/** Each example values file renders what its comment says. The API servers take its objects in `versions.test.ts`. */
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { startCluster, type Cluster } from '../cluster/harness.ts';
-import { takesPods, type FakeNode, type NodeObject } from '../cluster/control-plane/nodes.ts';
-import { differencesFrom, steadyListing } from '../cluster/control-plane/listing.ts';
-import { runningPod } from '../cluster/control-plane/pods.ts';
-import { createHelm } from '../helm/release.ts';
-import { chart } from './helm.ts';
-import { constraintsDefinition } from './strict.ts';
-import { withWebhooks, type Rendered } from './rendered.ts';
+import { render } from './helm.ts';
+import { objectsOf, withWebhooks, type Rendered } from './rendered.ts';
 
-interface OwnPod extends KubeObject {
-  readonly spec: Omit<Pod['spec'], 'volumes'> & {
-    readonly volumes?: readonly Volume[];
-    readonly securityContext?: object;
-  };
+interface Agent extends KubeObject {
+  readonly spec: Omit<Pod['spec'], 'volumes'> & { readonly volumes?: readonly Volume[] };
 }
 
 interface Volume {
   readonly name: string;
   readonly configMap?: { readonly name: string };
   readonly hostPath?: { readonly path: string };
-  readonly projected?: {
-    readonly sources: readonly {
-      readonly secret?: { readonly name: string; readonly items?: readonly { readonly key: string }[] };
-    }[];
-  };
+  readonly projected?: { readonly sources: readonly { readonly secret?: object }[] };
+}
+
+interface Role extends KubeObject {
+  readonly rules?: readonly { readonly resources?: readonly string[] }[];
 }
 
 interface Example {
-  readonly before?: (cluster: Cluster) => Promise<void>;
-  readonly check: (t: Test, cluster: Cluster, agents: ReadonlyMap<string, OwnPod>) => Promise<void>;
+  readonly objects: readonly Rendered[];
+  /** Pods of agents, by the name of their DaemonSet. */
+  readonly agents: ReadonlyMap<string, Agent>;
 }
 
-const ownPods = '/api/v1/namespaces/archwright/pods';
-const edge: FakeNode = {
-  name: 'edge-0',
-  architecture: 'arm64',
-  labels: { 'node-role.example.com/edge': 'true' },
-};
-/** Nodes that the examples distinguish. kwok simulates all of them. */
-const ownNodes = ['amd64-0', 'arm64-0', edge.name];
-const fakeNodes = parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8')).map(
-  (document) => document.toJS() as NodeObject,
-);
-const allNodes = [...ownNodes, ...fakeNodes.map(({ metadata }) => metadata?.name ?? '')].sort();
-
-const examples: Readonly<Record<string, Example>> = {
-  'examples/helm/careful.yaml': {
-    before: async (cluster) => {
-      for (const name of ['shop', 'billing']) await cluster.createNamespace(name);
-    },
-    check: async (t, cluster, agents) => {
-      const [webhook] = withWebhooks(await configMap(cluster, 'archwright')).webhooks;
-      t.match(webhook, { namespaceSelector: { matchLabels: { 'arch.example/enabled': 'true' } } });
-      for (const account of ['webhook', 'controller']) {
-        const user = `system:serviceaccount:archwright:archwright-${account}`;
-        const may = (namespace: string, verb: string, resource: string): Promise<boolean> =>
-          isAllowed(cluster, user, { namespace, verb, resource });
-        for (const namespace of ['shop', 'billing']) t.ok(await may(namespace, 'get', 'secrets'), account);
-        t.notOk(await may('default', 'get', 'secrets'), `${account}: pull secrets of two namespaces`);
-        t.notOk(await may('shop', 'create', 'pods/eviction'), `${account}: nothing evicted`);
-      }
-      const volumes = [...agents.values()].flatMap(({ spec }) => spec.volumes ?? []);
-      t.notOk(
-        volumes.some(({ hostPath }) => hostPath !== undefined),
-        'no files of the nodes',
+const checks: Readonly<Record<string, (t: Test, example: Example, text: string) => void>> = {
+  'examples/helm/careful.yaml': (t, { objects, agents }) => {
+    const [webhook] = withWebhooks(configMap(objects, 'archwright')).webhooks;
+    t.match(webhook, { namespaceSelector: { matchLabels: { 'arch.example/enabled': 'true' } } });
+    const roles = objects.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole') as readonly Role[];
+    const allowing = (resource: string): readonly Role[] =>
+      roles.filter(({ rules }) => rules?.some(({ resources }) => resources?.includes(resource)));
+    t.strictSame(
+      allowing('serviceaccounts').map(
+        ({ kind, metadata }) => `${kind} ${metadata?.namespace} ${metadata?.name}`,
+      ),
+      ['webhook', 'controller'].flatMap((part) =>
+        ['shop', 'billing'].map((namespace) => `Role ${namespace} archwright-${part}-pull-secrets`),
+      ),
+      'pull secrets of two namespaces',
+    );
+    t.notOk(allowing('secrets').some(({ kind }) => kind === 'ClusterRole'));
+    t.strictSame(allowing('pods/eviction'), [], 'nothing evicted');
+    t.strictSame([...agents.values()].flatMap(hostPaths), [], 'no files of the nodes');
+  },
+  'examples/helm/node-pools.yaml': (t, { objects, agents }) => {
+    const label = 'node-role.example.com/edge';
+    t.strictSame([...agents.keys()], ['archwright-agent-cloud', 'archwright-agent-edge']);
+    for (const [name, agent] of agents) {
+      const isEdge = name.endsWith('edge');
+      const own = requiredBy(agent).filter(({ key }) => key === label);
+      t.same(own, isEdge ? [] : [{ key: label, operator: 'DoesNotExist' }], name);
+      t.same(agent.spec.nodeSelector, isEdge ? { [label]: 'true' } : undefined, name);
+      const containerd = '/var/lib/rancher/k3s/agent/etc/containerd';
+      t.equal(hostPaths(agent).includes(containerd), isEdge, `${name}: configuration of k3s`);
+      const map = agent.spec.volumes?.find((volume) => volume.name === 'config')?.configMap?.name;
+      t.equal(toml(objects, map ?? '').includes(`${containerd}/config.toml`), isEdge, name);
+    }
+  },
+  'examples/helm/private-registries.yaml': (t, { objects, agents }, text) => {
+    // Created by the command in the file's comment.
+    const [, namespace, name, key] =
+      /kubectl -n (\S+) create secret generic (\S+) --from-literal=([^=]+)=\$'.*'$/m.exec(text) ?? [];
+    t.equal(namespace, 'archwright');
+    for (const { spec } of agents.values()) {
+      const sources = spec.volumes?.flatMap(({ projected }) => projected?.sources ?? []) ?? [];
+      t.match(sources, [{ secret: { name, items: [{ key }] } }]);
+      t.equal(sources.length, 1);
+    }
+    t.match(toml(objects, 'archwright'), /proxies = \["docker\.io=docker-proxy\.company\.corp"\]/);
+    t.match(toml(objects, 'archwright'), /preferredArchitecture = "arm64"/);
+  },
+  // Its SCC and its pods: `openshift.test.ts`.
+  'examples/helm/openshift.yaml': (t, { objects, agents }) => {
+    const [agent] = [...agents.values()].map(hostPaths);
+    t.ok(agent?.includes('/etc/containers') && agent.includes('/var/lib/kubelet/config.json'));
+    const [webhook] = withWebhooks(configMap(objects, 'archwright')).webhooks;
+    t.match(JSON.stringify(webhook), /\^\(kube-\.\*\|openshift-\.\*\|hypershift-\.\*\)\$/);
+  },
+  // Its nodes and its pod: `test/examples`.
+  'examples/kind/values.yaml': (t, { objects, agents }) => {
+    for (const agent of agents.values())
+      t.match(
+        requiredBy(agent).filter(({ key }) => key === 'type'),
+        [{ operator: 'NotIn', values: ['kwok'] }],
+        'no agents on fake nodes',
       );
-    },
-  },
-  'examples/helm/node-pools.yaml': {
-    check: async (t, cluster, agents) => {
-      t.same([...agents.keys()].sort(), allNodes, 'one on each node');
-      for (const [node, { metadata, spec }] of agents) {
-        const pool = node === edge.name ? 'edge' : 'cloud';
-        t.match(metadata?.name, new RegExp(`^archwright-agent-${pool}-`), node);
-        const paths = spec.volumes?.flatMap(({ hostPath }) => hostPath?.path ?? []);
-        const containerd = '/var/lib/rancher/k3s/agent/etc/containerd';
-        t.equal(paths?.includes(containerd), pool === 'edge', `${node}: configuration of k3s`);
-        const map = spec.volumes?.find(({ name }) => name === 'config')?.configMap?.name;
-        const { data } = await configMap(cluster, map ?? '');
-        t.equal(data?.['archwright.toml']?.includes(`${containerd}/config.toml`), pool === 'edge', node);
-      }
-    },
-  },
-  'examples/helm/private-registries.yaml': {
-    before: async (cluster) => {
-      // Created by the command in the file's comment.
-      const comment = readFileSync('examples/helm/private-registries.yaml', 'utf8');
-      const [, namespace, name, key, text] =
-        /kubectl -n (\S+) create secret generic (\S+) --from-literal=([^=]+)=\$'(.*)'$/m.exec(comment) ?? [];
-      t.ok(namespace !== undefined && name !== undefined && key !== undefined && text !== undefined);
-      await cluster.make('Secret', `${namespace}/${name}`, {
-        stringData: { [key ?? '']: text?.replaceAll(String.raw`\n`, '\n') },
-      });
-    },
-    check: async (t, cluster, agents) => {
-      t.same([...agents.keys()].sort(), allNodes);
-      for (const { spec } of agents.values()) {
-        const projected = spec.volumes?.flatMap(({ projected }) => projected?.sources ?? []) ?? [];
-        const secrets = projected.flatMap(({ secret }) => secret ?? []);
-        t.equal(secrets.length, 1);
-        for (const { name, items } of secrets) {
-          const path = `/api/v1/namespaces/archwright/secrets/${name}`;
-          const { data } = await cluster.get<Rendered>(path);
-          for (const { key } of items ?? []) t.ok(data?.[key], `the Secret ${name} has ${key}`);
-        }
-      }
-      const toml = (await configMap(cluster, 'archwright')).data?.['archwright.toml'];
-      t.match(toml, /proxies = \["docker\.io=docker-proxy\.company\.corp"\]/);
-      t.match(toml, /preferredArchitecture = "arm64"/);
-    },
-  },
-  'examples/helm/openshift.yaml': {
-    before: (cluster) => define(cluster, constraintsDefinition),
-    check: async (t, cluster, agents) => {
-      for (const { metadata, spec } of await cluster.list<OwnPod>(ownPods)) {
-        if (metadata?.labels?.['app.kubernetes.io/component'] === 'agent') continue;
-        for (const field of ['runAsUser', 'runAsGroup', 'fsGroup'])
-          t.notOk(field in (spec.securityContext ?? {}), `${metadata?.name}: OpenShift assigns ${field}`);
-      }
-      for (const { spec } of agents.values()) {
-        t.equal(spec.serviceAccountName, 'archwright-agent', 'the account of the binding');
-        const paths = spec.volumes?.flatMap(({ hostPath }) => hostPath?.path ?? []);
-        t.ok(paths?.includes('/etc/containers') && paths.includes('/var/lib/kubelet/config.json'));
-      }
-      for (const part of ['agent', 'webhook', 'controller']) {
-        const user = `system:serviceaccount:archwright:archwright-${part}`;
-        const resource = 'securitycontextconstraints';
-        const mayUse = (name: string, namespace = 'archwright'): Promise<boolean> =>
-          isAllowed(cluster, user, {
-            namespace,
-            verb: 'use',
-            group: 'security.openshift.io',
-            resource,
-            name,
-          });
-        t.equal(await mayUse('archwright-agent'), part === 'agent', part);
-        t.notOk(await mayUse('privileged'), part);
-        t.notOk(await mayUse('archwright-agent', 'default'), part);
-      }
-      const [webhook] = withWebhooks(await configMap(cluster, 'archwright')).webhooks;
-      t.match(JSON.stringify(webhook), /\^\(kube-\.\*\|openshift-\.\*\|hypershift-\.\*\)\$/);
-    },
-  },
-  'examples/kind/values.yaml': {
-    check: async (t, cluster, agents) => {
-      t.same([...agents.keys()].sort(), ownNodes, 'no agents on fake nodes');
-      const pods = await cluster.list<OwnPod>(ownPods);
-      const images = new Set(pods.flatMap(({ spec }) => spec.containers.map(({ image }) => image)));
-      t.same([...images], ['localhost/archwright:dev'], 'the image of docker build');
-      const away = pods.filter(({ spec }) => !ownNodes.includes(spec.nodeName ?? ''));
-      t.same(away, [], 'the taint keeps other pods away');
-      await cluster.applyYaml(readFileSync('examples/kind/pod.yaml', 'utf8'));
-      const web = '/api/v1/namespaces/default/pods/web';
-      const runs = await runningPod(cluster, 'web');
-      t.match(runs.spec.nodeName, /^fake-/, 'pods with a toleration run there');
-      await cluster.delete(web);
-      await cluster.waitFor(web, (pod) => pod === undefined);
-    },
+    const images = [...JSON.stringify(objects).matchAll(/"image":"([^"]+)"/g)].map(([, image]) => image);
+    t.strictSame([...new Set(images)], ['localhost/archwright:dev'], 'the image of docker build');
   },
 };
 
-void t.test('the example values install, and the program reads their settings', async (t) => {
-  t.same(
-    [...globSync('examples/helm/*'), 'examples/kind/values.yaml'].sort(),
-    Object.keys(examples).sort(),
-    'each example is tested',
-  );
-  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
-  await cluster.createNodes([edge]);
-  for (const node of fakeNodes) await cluster.create(node);
-  for (const { metadata } of fakeNodes) {
-    const path = `/api/v1/nodes/${metadata?.name}`;
-    await cluster.waitFor<NodeObject>(path, takesPods);
-  }
-  await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
-
-  const helm = createHelm('helm4', cluster);
-  for (const [file, { before, check }] of Object.entries(examples)) {
-    await t.test(file, async (t) => {
-      await before?.(cluster);
-      const there = await steadyListing(cluster);
-      await helm.run('install archwright', chart, `--wait --timeout 3m --values ${file}`);
-      await check(t, cluster, await agentsByNode(cluster));
-      await helm.run('uninstall archwright --wait --timeout 3m');
-      await deleteKeptDefinitions(cluster);
-      t.same(await differencesFrom(cluster, there), [], 'the cluster is as before');
-    });
-  }
-});
-
-async function agentsByNode(cluster: Cluster): Promise<ReadonlyMap<string, OwnPod>> {
-  const pods = await cluster.list<OwnPod>(ownPods);
-  const agents = pods.filter(({ metadata }) => metadata?.labels?.['app.kubernetes.io/component'] === 'agent');
-  return new Map(agents.map((pod) => [pod.spec.nodeName ?? '', pod]));
+t.strictSame(
+  [...globSync('examples/helm/*'), 'examples/kind/values.yaml'].sort(),
+  Object.keys(checks).sort(),
+  'each example is tested',
+);
+for (const [file, check] of Object.entries(checks)) {
+  t.test(file, async (t) => {
+    const text = readFileSync(file, 'utf8');
+    const objects = objectsOf(render('helm4', parse(text) as object));
+    const sets = objects.filter(({ kind }) => kind === 'DaemonSet');
+    const agents = new Map(
+      sets.map(({ metadata, spec }) => [metadata?.name ?? '', spec?.template as unknown as Agent]),
+    );
+    t.ok(agents.size > 0);
+    check(t, { objects, agents }, text);
+  });
 }
 
-async function configMap(cluster: Cluster, name: string): Promise<Rendered> {
-  return cluster.get(`/api/v1/namespaces/archwright/configmaps/${name}`);
+function hostPaths({ spec }: Agent): readonly string[] {
+  return spec.volumes?.flatMap(({ hostPath }) => hostPath?.path ?? []) ?? [];
 }
 
-async function isAllowed(
-  cluster: Cluster,
-  user: string,
-  what: {
-    readonly namespace: string;
-    readonly verb: string;
-    readonly resource: string;
-    readonly group?: string;
-    readonly name?: string;
-  },
-): Promise<boolean> {
-  const [resource, subresource] = what.resource.split('/');
-  const review = await cluster.post<{ readonly status?: { readonly allowed?: boolean } }>(
-    '/apis/authorization.k8s.io/v1/subjectaccessreviews',
-    { spec: { user, resourceAttributes: { ...what, resource, subresource } } },
-  );
-  return review.status?.allowed === true;
+function requiredBy({ spec }: Agent) {
+  const terms =
+    spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  return terms?.flatMap(({ matchExpressions }) => matchExpressions ?? []) ?? [];
+}
+
+function configMap(objects: readonly Rendered[], name: string): Rendered | undefined {
+  return objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata?.name === name);
+}
+
+function toml(objects: readonly Rendered[], name: string): string {
+  return configMap(objects, name)?.data?.['archwright.toml'] ?? '';
 }
