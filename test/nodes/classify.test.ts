@@ -1,6 +1,7 @@
 import t from 'tap';
 import { architectureOf, classify, withReport } from '../../src/nodes/classify.ts';
 import { groupByClass } from '../../src/nodes/node-classes.ts';
+import { readExecReport } from '../../src/nodes/exec-report.ts';
 import { readNodeReport } from '../../src/nodes/node-report.ts';
 import { labeledLevels, levelExpression, levelOfFlags, levelOfLabels } from '../../src/nodes/amd64-level.ts';
 
@@ -195,4 +196,9 @@ t.test('expressions select nodes of a level and higher ones', async (t) => {
     operator: 'In',
     values: ['true'],
   });
+});
+
+t.test('an exec report with an unknown state is not read', async (t) => {
+  t.strictSame(readExecReport({ state: 'no-tracefs' }), { state: 'no-tracefs', errors: [] });
+  t.equal(readExecReport({ state: 'magic' }), undefined);
 });

@@ -102,6 +102,11 @@ const refused: readonly (readonly [name: string, text: string, message: RegExp])
     'short-name-mode = "disabled"\n[registries.block]\nregistries = ["a.test"]',
     /mixes keys/,
   ],
+  [
+    'credential helpers beside version 1',
+    'credential-helpers = ["a"]\n[registries.block]\nregistries = ["a.test"]',
+    /mixes keys/,
+  ],
   ['an alias for a full name', '[aliases]\n"a.test/x" = "b.test/x"', /"a\.test\/x" names a registry/],
 ];
 

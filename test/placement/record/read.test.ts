@@ -111,7 +111,11 @@ test('the rest of an edited addition counts as the pod’s own', async (t) => {
   const zone = isIn('zone', 'a');
   const arch = archIn('amd64');
   const terms = (...matchExpressions: (typeof zone)[]): Partial<PodSpec> => requiring({ matchExpressions });
-  const { pod } = place(inputOf(podOf(['b'], terms(zone)), known));
+  const { pod, decision } = place(inputOf(podOf(['b'], terms(zone)), known));
+  const isReplaced = ({ reasons }: typeof decision) =>
+    reasons.some(({ rule }) => rule === 'replaces-recorded');
+  t.notOk(isReplaced(decision));
+  t.ok(isReplaced(place(inputOf(pod, known)).decision));
   const edited = { ...pod, spec: { ...pod.spec, ...terms(arch) } };
   const after = place(inputOf(edited, { b: 'amd64 arm64' }));
   t.equal(after.decision.outcome, 'own-constraint');

@@ -106,6 +106,14 @@ t.test('it adds the webhooks to an empty configuration, and repairs changes', as
   t.notMatch(world.log.join(''), /"level":"error".*failed/);
 });
 
+t.test('without a usable file, the configuration stays as it is', async (t) => {
+  const world = await createWorld(t);
+  world.store.put(path, {});
+  const { state } = await start(t, world, 'webhooks: {');
+  await state('no-file');
+  t.equal(get(world)?.webhooks, undefined);
+});
+
 t.test('a CA that is replaced at once stays trusted until all endpoints present the new one', async (t) => {
   const { world, a, hook } = await withHook(t);
   const b = await issueAuthority(validity);
