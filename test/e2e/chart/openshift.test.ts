@@ -83,6 +83,13 @@ for (const helm of helms) {
   });
 }
 
+const use = {
+  apiGroups: ['security.openshift.io'],
+  resources: ['securitycontextconstraints'],
+  resourceNames: ['archwright-agent'],
+  verbs: ['use'],
+};
+
 for (const [fullname, account] of [
   ['archwright', 'archwright-agent'],
   ['prod', 'prod-agent'],
@@ -98,10 +105,20 @@ for (const [fullname, account] of [
     const bound = objects.filter(
       ({ kind, metadata }) => kind?.endsWith('Binding') && /scc/.test(metadata?.name ?? ''),
     );
+    const roles = objects.filter((object) => JSON.stringify(object).includes('securitycontextconstraints'));
     t.strictSame(
-      bound.map((object) => [object.kind, (object as { readonly subjects?: unknown }).subjects]),
-      [['RoleBinding', [{ kind: 'ServiceAccount', name: account, namespace: 'archwright' }]]],
+      roles.map((object) => [object.kind, object.metadata, (object as { readonly rules?: unknown }).rules]),
+      [['Role', { name: 'archwright-agent-scc', namespace: 'archwright' }, [use]]],
     );
+    t.strictSame(bound, [
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'RoleBinding',
+        metadata: { name: 'archwright-agent-scc', namespace: 'archwright' },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'archwright-agent-scc' },
+        subjects: [{ kind: 'ServiceAccount', name: account, namespace: 'archwright' }],
+      },
+    ]);
   });
 }
 
