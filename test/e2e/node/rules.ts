@@ -122,7 +122,7 @@ export const rules: readonly Rule[] = [
     name: 'error-of-several',
     kinds: ['outcome'],
     explains: ({ case: about, containerd, agent }) =>
-      hasMirrors(about) && failed(containerd) && (isRefused(agent) || isAbsentAt(agent.visits.at(-1))),
+      hasMirrors(about) && failed(containerd) && (isRefused(agent) || lastHostLacks(agent)),
   },
 ];
 
@@ -181,6 +181,14 @@ function isEndOf(end: readonly string[], whole: readonly string[]): boolean {
 /** The host, or its redirect target, does not have the image. */
 function isAbsentAt(visit: Visit | undefined): boolean {
   return (visit?.redirected.at(-1)?.status ?? visit?.statuses.at(-1)) === 404;
+}
+
+/** The last host may have said so as an earlier one, and be unreachable with the TLS settings of the last. */
+function lastHostLacks({ visits }: Observed): boolean {
+  const last = visits.at(-1);
+  return visits.some(
+    (each) => last !== undefined && hostOf(each.where) === hostOf(last.where) && isAbsentAt(each),
+  );
 }
 
 function failed(observed: Observed): boolean {
