@@ -1,13 +1,16 @@
-/** Helm 4 continues a Helm 3 release; a second release is refused. */
+/** Reapplying the chart changes nothing; Helm 4 continues a Helm 3 release; a second release is refused. */
 import t from 'tap';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { kubernetes } from '../programs/kubernetes.ts';
-import { deleteKeptDefinitions } from '../cluster/control-plane/definitions.ts';
+import { define, deleteKeptDefinitions } from '../cluster/control-plane/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { differencesFrom, steadyListing } from '../cluster/control-plane/listing.ts';
-import { createHelm } from '../helm/release.ts';
-import { chart } from './helm.ts';
+import { changedIn, createHelm, kubectlOf } from '../helm/release.ts';
+import { foreignDefinitions } from '../programs/definitions.ts';
+import { chart, render } from './helm.ts';
 import { applyWebhooks, webhooksOf } from './rendered.ts';
 import { checkSecondRelease } from './second-release.ts';
+import { valueSets } from './value-sets.ts';
 
 void t.test('the chart can be applied repeatedly', async (t) => {
   const cluster = await startCluster({ apiServerOnly: kubernetes }, t);
@@ -44,5 +47,31 @@ void t.test('the chart can be applied repeatedly', async (t) => {
 
   await t.test('a second release is refused', async (t) => {
     await checkSecondRelease(t, cluster);
+  });
+
+  await t.test('a second kubectl apply changes nothing', async (t) => {
+    for (const text of foreignDefinitions()) await define(cluster, text);
+    const kubectl = kubectlOf(cluster);
+    const sets = valueSets();
+    for (const name of ['everything', 'cert-manager']) {
+      const text = render('helm4', sets[name], ['--no-hooks']);
+      await t.resolves(kubectl(['apply', '-f', '-'], text), name);
+      const was = await versions(text);
+      t.same(changedIn(await kubectl(['apply', '-f', '-'], text)), [], name);
+      t.same(await versions(text), was, name);
+    }
+
+    async function versions(text: string): Promise<Readonly<Record<string, unknown>>> {
+      const { items } = JSON.parse(await kubectl(['get', '-f', '-', '-o', 'json'], text)) as {
+        readonly items: readonly KubeObject[];
+      };
+      t.ok(items.length > 20);
+      return Object.fromEntries(
+        items.map(({ kind, metadata }) => [
+          `${kind} ${metadata?.namespace ?? ''}/${metadata?.name ?? ''}`,
+          kind === 'CustomResourceDefinition' ? metadata?.generation : metadata?.resourceVersion,
+        ]),
+      );
+    }
   });
 });

@@ -33,6 +33,10 @@ interface Template {
 interface Rendered extends KubeObject {
   readonly kind: string;
   readonly metadata: NonNullable<KubeObject['metadata']> & { readonly name: string };
+  readonly rules?: readonly {
+    readonly resourceNames?: readonly string[];
+    readonly verbs: readonly string[];
+  }[];
   readonly spec: {
     readonly template?: Template;
     readonly jobTemplate?: { readonly spec: { readonly template: Template } };
@@ -148,6 +152,20 @@ t.test('values for all pods apply to hooks too', async (t) => {
     const keys = tolerations.map(({ key }) => key);
     if (name === 'archwright-agent') t.same(keys, [undefined], 'every taint');
     else t.same(keys, ['kubernetes.io/arch', 'arch.example/architecture', 'CriticalAddonsOnly'], name);
+  }
+});
+
+t.test('webhook and controller may read the certificate that they show agents', async (t) => {
+  for (const certificates of ['builtin', 'serviceCa', 'certManager', 'external']) {
+    const objects = objectsOf({ certificates });
+    for (const part of ['webhook', 'controller']) {
+      const roles = objects.filter(
+        ({ kind, metadata }) => kind === 'Role' && metadata.name === `archwright-${part}`,
+      );
+      const rules = roles.flatMap((role) => role.rules ?? []);
+      const own = rules.find(({ resourceNames }) => resourceNames?.includes(`archwright-${part}-client-tls`));
+      t.ok(own?.verbs.includes('list') && own.verbs.includes('watch'), `${part} ${certificates}`);
+    }
   }
 });
 
