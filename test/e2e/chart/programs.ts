@@ -1,6 +1,7 @@
 /** The programs as the chart starts them: arguments, variables and configuration of each container. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { main } from '../../../cmd/program/main.ts';
 import { subcommands } from '../../../cmd/program/subcommands.ts';
@@ -87,3 +88,47 @@ const reading: Readonly<Record<string, Entry>> = Object.fromEntries(
     },
   ]),
 );
+
+/** Where the chart mounts files; ports that a test cannot choose. */
+const mounts = /\/(?:etc|var\/lib)\/archwright(?=\/|"|$)/g;
+const listen = /_LISTEN$/;
+
+/**
+ * Starts the real program, with the mounts below a directory and any free ports.
+ * @param changes variables that the cluster would give it
+ * @returns whether it serves, and its log. It is killed then.
+ */
+export async function startProgram(
+  { args, env, files }: Program,
+  dir: string,
+  changes: Readonly<Record<string, string>>,
+): Promise<{ readonly serves: boolean; readonly log: string }> {
+  const moved = (text: string): string => text.replaceAll(mounts, (path) => join(dir, path));
+  for (const [name, content] of Object.entries(files)) {
+    const path = join(dir, 'etc/archwright/config', name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, moved(content));
+  }
+  const variables = Object.entries(env).map(
+    ([name, value]) => [name, listen.test(name) ? '127.0.0.1:0' : moved(value)] as const,
+  );
+  const flags = args.map((arg) =>
+    arg.startsWith('--facts-listen=') ? '--facts-listen=127.0.0.1:0' : moved(arg),
+  );
+  const child = spawn(process.execPath, ['cmd/archwright.ts', ...flags], {
+    env: { PATH: process.env['PATH'] ?? '', ...Object.fromEntries(variables), ...changes },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let log = '';
+  const ended = new Promise<boolean>((resolve) => child.once('close', () => resolve(false)));
+  const serves = new Promise<boolean>((resolve) => {
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      log += text;
+      if (log.includes('"health":"')) resolve(true);
+    });
+  });
+  const result = await Promise.race([serves, ended]);
+  child.kill('SIGKILL');
+  await ended;
+  return { serves: result, log };
+}

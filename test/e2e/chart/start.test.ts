@@ -1,13 +1,22 @@
 /**
  * The programs start with everything that the chart renders; what they refuse, the chart refuses. With every
- * example and set of values of the other tests.
+ * example and set of values of the other tests, and generated ones.
  */
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
+import { createCa, issueTls } from '../../support/certificates.ts';
+import { kubeconfigOf } from '../../support/kubeconfig.ts';
+import { startKubeStore } from '../../support/kube-store.ts';
+import { generatedValues } from './generated-values.ts';
 import { render } from './helm.ts';
-import { programsIn, readConfiguration } from './programs.ts';
+import { programsIn, readConfiguration, startProgram } from './programs.ts';
 import { valueSets } from './value-sets.ts';
+import { casesOfRun, seedOfRun } from '../random.ts';
+
+const count = casesOfRun(200);
+const seed = seedOfRun();
 
 function exampleSets(): Readonly<Record<string, object>> {
   const files = [...globSync('examples/helm/*'), 'examples/kind/values.yaml'];
@@ -37,6 +46,25 @@ t.test('the programs accept the values of every example and other test', async (
     await starts(t, manifest, name);
   }
 });
+
+t.test(
+  `the programs accept ${count} generated sets of values, or the chart refuses them: E2E_SEED=${seed}`,
+  async (t) => {
+    let valid = 0;
+    for (const { values, isValid } of generatedValues(count, seed)) {
+      if (isValid) valid++;
+      const what = JSON.stringify(values);
+      try {
+        const manifest = render('helm4', values);
+        if (!isValid) t.fail(`rendered: ${what}`);
+        await starts(t, manifest, what);
+      } catch (error) {
+        if (isValid) t.fail(`refused: ${what}: ${(error as Error).message}`);
+      }
+    }
+    t.ok(valid > count / 4 && valid < count, `${valid} valid sets`);
+  },
+);
 
 t.test('contradictory values are refused', async (t) => {
   const binDir = '/b';
@@ -187,4 +215,38 @@ t.test('wrong flags, variables and ports are refused', async (t) => {
     { name: 'ARCHWRIGHT_API_PORT', value: 'tcp://1:2' },
   ];
   await starts(t, render('helm4', { webhook: { extraArgs: fine, extraEnv: env } }), 'flags');
+});
+
+t.test('the real programs start with the rendered flags and files', async (t) => {
+  const dir = t.testdir();
+  const ca = await createCa();
+  const names = { cn: 'archwright', dns: ['archwright-agent'], server: true, client: true };
+  for (const name of ['tls', 'authority']) await issueTls(ca, join(dir, 'etc/archwright', name), names);
+  mkdirSync(join(dir, 'var/lib/archwright'), { recursive: true });
+  const store = await startKubeStore({ isPlain: true });
+  t.teardown(() => store.close());
+  const { cert, key } = await ca.issue(names);
+  const texts = { 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert, current: 'T'.repeat(43) };
+  const encoded = Object.entries(texts).map(([name, text]) => [name, Buffer.from(text).toString('base64')]);
+  const secret = { apiVersion: 'v1', kind: 'Secret', data: Object.fromEntries(encoded) as object };
+  for (const name of ['webhook-tls', 'webhook-client-tls', 'controller-client-tls', 'webhook-path'])
+    store.put(`/api/v1/namespaces/archwright/secrets/archwright-${name}`, secret);
+  const kubeconfig = join(dir, 'kubeconfig');
+  writeFileSync(
+    kubeconfig,
+    kubeconfigOf({ server: store.access.server, 'insecure-skip-tls-verify': true }, {}, 'archwright'),
+  );
+  for (const values of [noe, {}]) {
+    // Certificates of the cluster would have to be signed.
+    const manifest = render('helm4', { ...values, certificates: 'external' });
+    const programs = programsIn(manifest).filter(({ name }) => /(?:webhook|controller|agent)$/.test(name));
+    t.equal(programs.length, 3);
+    for (const program of programs) {
+      const { serves, log } = await startProgram(program, dir, {
+        ARCHWRIGHT_KUBECONFIG: kubeconfig,
+        ARCHWRIGHT_HOST_ROOT: dir,
+      });
+      t.ok(serves, `${program.name}: ${serves ? '' : log}`);
+    }
+  }
 });
