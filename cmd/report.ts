@@ -63,7 +63,7 @@ async function run(invocation: Call): Promise<number> {
   const namespaces = [...new Set(invocation.flags.namespace)];
   const place = publish ? placeOf(cluster.context) : undefined;
   const wanted = { architecture, namespaces, prices };
-  const judged = await judgedPods(invocation, cluster, wanted, opened).catch(withHint);
+  const judged = await judgedPods(invocation, cluster, wanted, opened).catch(publish ? undefined : withHint);
   const { pods, lookups, isComplete } = judged;
   if (pods.length === 0 && namespaces.length > 0)
     say(`there are no pods in ${namespaces.join(', ')}`, 'warning');

@@ -227,12 +227,15 @@ t.test('it warns if it may not read nodes, and fails if it may not read pods', a
   t.match(without.err, /no permission to read nodes/);
   like(t, without.document.workloads, [{ name: 'web', on: {}, verdict: 'yes' }]);
   mend();
-  store.fault('GET /api/v1/pods', { status: 403 });
+  const allow = store.fault('GET /api/v1/pods', { status: 403 });
   const refused = await report();
   t.equal(refused.code, 3);
   t.equal(refused.out, '');
   const message = /^archwright report: .*403.*; use --namespace to select namespaces that you may read\n$/;
   like(t, refused.err, message);
+  allow();
+  store.fault('GET /api/v1/pods', { status: 400 });
+  t.notMatch((await report()).err, /--namespace/, 'only a missing right has the hint');
 });
 
 t.test('many owners are listed at once, or read one by one if listing is forbidden', async (t) => {

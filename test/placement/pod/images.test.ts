@@ -134,6 +134,16 @@ test('names in warnings are printable and bounded', async (t) => {
     nodeArchitecture: 'arm64',
     facts: factsFrom({ [image]: 'amd64' }),
   });
+  const many = Array.from({ length: 20 }, (_, index) => `many-${index}`);
+  const facts = factsFrom(Object.fromEntries(many.map((each) => [each, 'amd64'])));
+  const bounded = runningPodWarnings({
+    pod: podOf(many),
+    oldPod: undefined,
+    nodeArchitecture: 'arm64',
+    facts,
+  });
+  t.equal(bounded.length, 8);
+  t.match(bounded.at(-1), /13 more/);
   t.ok(warnings.length === 1 && Buffer.byteLength(warnings[0] ?? '') <= 256);
   t.notMatch(warnings[0], /\p{C}/u);
 });
