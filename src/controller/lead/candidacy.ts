@@ -33,6 +33,8 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
       if (isCleanHolder(holder)) cleaned.abort(new Error('archwright clean deleted the lease'));
       return !cleaned.signal.aborted;
     },
+    // After clean, people delete the chart's objects: the Lease is read before its Role goes.
+    isPrompt: () => isCleanHolder(holder),
     stop: AbortSignal.any([stop, cleaned.signal]),
   });
   if (!cleaned.signal.aborted) return 'stopped';

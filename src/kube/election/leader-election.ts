@@ -30,6 +30,8 @@ export interface LeaderElectionOptions extends NamedObject, Pick<LeaseLockOption
    *   events before it releases the Lease. Stays false once the Lease is lost.
    */
   readonly lead: (signal: AbortSignal, holds: () => boolean, isOurs: () => boolean) => Promise<void>;
+  /** Whether a candidate tries again after just the retry period. Default: no. */
+  readonly isPrompt?: () => boolean;
   /** Ends everything; a Lease that is held is released after `lead` has ended. */
   readonly stop: AbortSignal;
 }
@@ -44,7 +46,7 @@ const releaseMs = 3_000;
  * again. Also ends if `lead` ends by itself. @throws errors of `lead`, after the release of the Lease
  */
 export async function runElection(options: LeaderElectionOptions): Promise<void> {
-  const { name, identity, times, lead, stop, clock, log } = options;
+  const { name, identity, times, lead, isPrompt, stop, clock, log } = options;
   const lock = createLeaseLock({ ...options, leaseDurationMs: times.leaseDurationMs });
   /** Whether the Lease may be ours although this replica does not lead: a lost answer, or no renewal. */
   let mayBeOurs = false;
@@ -78,7 +80,8 @@ export async function runElection(options: LeaderElectionOptions): Promise<void>
         mayBeOurs = true;
         if (!stop.aborted) failed(error, 'cannot take the lease; trying again');
       }
-      const pauseMs = times.retryPeriodMs * (1 + clock.random() * jitterFactor);
+      const jitter = isPrompt?.() ? 0 : clock.random() * jitterFactor;
+      const pauseMs = times.retryPeriodMs * (1 + jitter);
       await clock.sleep(pauseMs, stop).catch(() => undefined);
     }
     if (mayBeOurs) await release();
