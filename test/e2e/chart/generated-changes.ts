@@ -5,8 +5,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { concurrently } from '../../../src/async/concurrently.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
-import { KubeError } from '../../../src/kube/api/errors.ts';
+import { ignoring, KubeError } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { until } from '../../support/until.ts';
 import type { Binding } from '../cluster/control-plane/rights.ts';
 import { patience, type Cluster } from '../cluster/harness.ts';
 
@@ -142,7 +143,13 @@ interface Schema {
 async function changesOf(cluster: Cluster, path: string, before: object) {
   const [group = ''] = /^\/(?:api|apis\/[^/]+)\/[^/]+/.exec(path) ?? [];
   type Document = { readonly components: { readonly schemas: Readonly<Record<string, Schema>> } };
-  const { schemas } = (await cluster.get<Document>(`/openapi/v3${group}`)).components;
+  let schemas: Document['components']['schemas'] = {};
+  // Published some time after the definition of a resource is established.
+  await until(async () => {
+    const document = await ignoring('not-found', cluster.get<Document>(`/openapi/v3${group}`));
+    schemas = document?.components.schemas ?? {};
+    return document !== undefined;
+  }, `the schemas of ${group}`);
 
   function resolved(schema: Schema): Schema {
     const reference = schema.$ref ?? schema.allOf?.[0]?.$ref;
