@@ -100,6 +100,12 @@ export const rules: readonly Rule[] = [
       problems.some((problem) => problem.includes('/registries.conf')),
   },
   {
+    name: 'platforms-of-the-first-candidate',
+    kinds: ['outcome'],
+    explains: ({ case: { domain }, crio, agent }) =>
+      domain === '' && crio.outcome === 'failed' && agent.outcome === 'no-platform',
+  },
+  {
     name: 'platform-of-single-manifests',
     kinds: ['outcome'],
     explains: ({ case: { image }, crio, agent }) =>
