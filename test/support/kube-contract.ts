@@ -142,9 +142,7 @@ export async function kubeContract(t: Test, client: KubeClient): Promise<void> {
       const { metadata } = await apply({ b: '2' });
       const { data, ...found } = await get(path);
       t.strictSame(data, { b: '2', c: '1' });
-      const { managedFields } = found.metadata as {
-        managedFields?: { manager: string; operation: string }[];
-      };
+      const { managedFields } = found.metadata;
       const managers = managedFields?.map(({ manager, operation }) => `${manager} ${operation}`).sort();
       t.strictSame(managers, ['them Apply', 'us Apply']);
       await apply({ b: '2' });

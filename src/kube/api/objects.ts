@@ -1,99 +1,34 @@
-/**
- * The fields of Kubernetes objects that this program reads or writes, as in raw JSON. Unknown fields stay in
- * the object: it is never converted into a class or written back whole.
- */
-export interface ObjectMeta {
-  readonly name?: string;
-  readonly generateName?: string;
-  readonly namespace?: string;
-  readonly uid?: string;
-  readonly resourceVersion?: string;
+/** Kubernetes objects as raw JSON. They are never converted into classes or written back whole. */
+import type * as Api from '@kubernetes/client-node';
+
+/** The library's type of an object, as it is in JSON: times are strings. */
+export type Json<T> = T extends Date
+  ? string
+  : T extends readonly (infer E)[]
+    ? readonly Json<E>[]
+    : T extends object
+      ? { readonly [K in keyof T]: Json<T[K]> }
+      : T;
+
+export interface ObjectMeta extends Omit<Json<Api.V1ObjectMeta>, 'labels' | 'annotations'> {
   readonly labels?: Readonly<Record<string, string>> | undefined;
   readonly annotations?: Readonly<Record<string, string>> | undefined;
-  readonly ownerReferences?: readonly OwnerReference[];
-  readonly creationTimestamp?: string;
-  readonly deletionTimestamp?: string;
-  readonly finalizers?: readonly string[];
-  /** Counts changes of the spec, not of the status. */
-  readonly generation?: number;
 }
 
-export interface OwnerReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean;
-}
+export type OwnerReference = Json<Api.V1OwnerReference>;
+export type Container = Json<Api.V1Container>;
+export type Toleration = Json<Api.V1Toleration>;
+export type NodeSelectorRequirement = Json<Api.V1NodeSelectorRequirement>;
+export type NodeSelectorTerm = Json<Api.V1NodeSelectorTerm>;
+export type PreferredSchedulingTerm = Json<Api.V1PreferredSchedulingTerm>;
+export type Volume = Json<Api.V1Volume>;
+export type PodSpec = Json<Api.V1PodSpec>;
+export type Taint = Json<Api.V1Taint>;
 
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
   readonly metadata?: ObjectMeta | undefined;
-}
-
-export interface Container {
-  readonly name: string;
-  readonly image?: string;
-  readonly imagePullPolicy?: string;
-  readonly restartPolicy?: string;
-}
-
-export interface Toleration {
-  readonly key?: string;
-  readonly operator?: string;
-  readonly value?: string;
-  readonly effect?: string;
-  readonly tolerationSeconds?: number;
-}
-
-export interface NodeSelectorRequirement {
-  readonly key: string;
-  readonly operator: string;
-  readonly values?: readonly string[];
-}
-
-export interface NodeSelectorTerm {
-  readonly matchExpressions?: readonly NodeSelectorRequirement[];
-  readonly matchFields?: readonly NodeSelectorRequirement[];
-}
-
-export interface PreferredSchedulingTerm {
-  readonly weight: number;
-  readonly preference: NodeSelectorTerm;
-}
-
-export interface NodeAffinity {
-  readonly requiredDuringSchedulingIgnoredDuringExecution?: {
-    readonly nodeSelectorTerms: readonly NodeSelectorTerm[];
-  };
-  readonly preferredDuringSchedulingIgnoredDuringExecution?: readonly PreferredSchedulingTerm[];
-}
-
-export interface Volume {
-  readonly name: string;
-  readonly image?: { readonly reference?: string; readonly pullPolicy?: string };
-  readonly persistentVolumeClaim?: { readonly claimName: string };
-}
-
-export interface PodSpec {
-  readonly runtimeClassName?: string | null;
-  readonly nodeName?: string;
-  readonly serviceAccountName?: string;
-  readonly os?: { readonly name: string };
-  readonly nodeSelector?: Readonly<Record<string, string>>;
-  readonly affinity?: { readonly nodeAffinity?: NodeAffinity; readonly podAffinity?: PodAffinity };
-  readonly tolerations?: readonly Toleration[];
-  readonly schedulingGates?: readonly { readonly name: string }[];
-  readonly imagePullSecrets?: readonly { readonly name?: string }[];
-  readonly initContainers?: readonly Container[];
-  readonly containers: readonly Container[];
-  readonly ephemeralContainers?: readonly Container[];
-  readonly volumes?: readonly Volume[];
-}
-
-interface PodAffinity {
-  readonly requiredDuringSchedulingIgnoredDuringExecution?: readonly { readonly topologyKey: string }[];
 }
 
 export interface Pod extends KubeObject {
@@ -102,37 +37,11 @@ export interface Pod extends KubeObject {
 
 /** The status of a pod or a node. */
 export interface WithConditions {
-  readonly conditions?: readonly {
-    readonly type: string;
-    readonly status: string;
-    readonly reason?: string;
-    readonly message?: string;
-    readonly lastTransitionTime?: string;
-  }[];
+  readonly conditions?: Json<Api.V1PodCondition[]>;
 }
 
-interface ContainerState {
-  readonly waiting?: { readonly reason?: string; readonly message?: string };
-  readonly running?: object;
-  readonly terminated?: {
-    readonly reason?: string;
-    readonly exitCode?: number;
-    readonly message?: string;
-    readonly containerID?: string;
-  };
-}
-
-export interface ContainerStatus {
-  readonly name: string;
-  readonly image?: string;
-  readonly imageID?: string;
-  /** `<runtime>://<id>` */
-  readonly containerID?: string;
-  readonly ready?: boolean;
-  readonly restartCount?: number;
-  readonly state?: ContainerState;
-  readonly lastState?: ContainerState;
-}
+export type ContainerStatus = Pick<Json<Api.V1ContainerStatus>, 'name'> &
+  Partial<Json<Api.V1ContainerStatus>>;
 
 export interface PodWithStatus extends Pod {
   readonly status?: WithConditions & {
@@ -160,57 +69,25 @@ export interface Secret extends KubeObject {
 }
 
 export interface ServiceAccount extends KubeObject {
-  readonly imagePullSecrets?: readonly { readonly name?: string }[];
-}
-
-export interface Taint {
-  readonly key: string;
-  readonly value?: string;
-  readonly effect: string;
+  readonly imagePullSecrets?: PodSpec['imagePullSecrets'];
 }
 
 export interface Node extends KubeObject {
-  readonly spec?: { readonly taints?: readonly Taint[]; readonly unschedulable?: boolean };
-  readonly status?: {
-    readonly nodeInfo?: {
-      readonly architecture?: string;
-      readonly operatingSystem?: string;
-      /** `containerd://2.1.4` */
-      readonly containerRuntimeVersion?: string;
-      readonly kernelVersion?: string;
-    };
-  };
+  readonly spec?: Pick<Json<Api.V1NodeSpec>, 'taints' | 'unschedulable'>;
+  readonly status?: { readonly nodeInfo?: Partial<Json<Api.V1NodeSystemInfo>> };
 }
 
 /** Without pods behind the Service the API server writes `null` for its lists. */
 export interface EndpointSlice extends KubeObject {
   readonly addressType?: string;
-  readonly endpoints?:
-    | readonly {
-        readonly addresses: readonly string[];
-        readonly conditions?: {
-          readonly ready?: boolean;
-          readonly serving?: boolean;
-        };
-        readonly nodeName?: string;
-      }[]
-    | null;
-  readonly ports?: readonly { readonly name?: string; readonly port?: number }[] | null;
+  readonly endpoints?: Json<Api.V1Endpoint[]> | null;
+  readonly ports?: Json<Api.DiscoveryV1EndpointPort[]> | null;
 }
 
 /** The API server sets `username` and `extra` from the credentials of the request. */
 export interface CertificateSigningRequest extends KubeObject {
-  readonly spec: {
-    readonly signerName: string;
-    readonly request: string;
-    readonly usages?: readonly string[];
-    readonly username?: string;
-    readonly extra?: Readonly<Record<string, readonly string[]>>;
-  };
-  readonly status?: {
-    readonly certificate?: string;
-    readonly conditions?: readonly { readonly type: string; readonly message?: string }[];
-  };
+  readonly spec: Json<Api.V1CertificateSigningRequestSpec>;
+  readonly status?: Json<Api.V1CertificateSigningRequestStatus>;
 }
 
 export interface AdmissionRequest {

@@ -178,5 +178,5 @@ function withManager(object: StoredObject, manager: string): StoredObject {
   const metadata = object.metadata as StoredObject['metadata'] & { managedFields?: { manager: string }[] };
   const others = (metadata.managedFields ?? []).filter((each) => each.manager !== manager);
   const managedFields = [...others, { manager, operation: 'Apply' }];
-  return { ...object, metadata: { ...metadata, managedFields } as StoredObject['metadata'] };
+  return { ...object, metadata: { ...metadata, managedFields } };
 }
