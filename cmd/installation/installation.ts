@@ -1,8 +1,9 @@
 /** What a cluster and the replicas say about archwright now. What may not be read is listed, not guessed. */
+import type { CoreV1Event } from '@kubernetes/client-node';
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { isCode } from '../../src/kube/api/errors.ts';
-import type { ConfigMap, KubeObject } from '../../src/kube/api/objects.ts';
+import type { ConfigMap, Json } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { printable } from '../../src/names/printable.ts';
@@ -118,21 +119,13 @@ async function readConfiguration({ client, namespace, signal }: InstallationRead
   return { name, text, hash: configurationHash(text) };
 }
 
-interface Event extends KubeObject {
-  readonly reason?: string;
-  readonly message?: string;
-  readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly uid?: string };
-  readonly lastTimestamp?: string | null;
-  readonly eventTime?: string | null;
-}
-
 async function listWarnings(
   client: KubeClient,
   namespace: string,
   signal: AbortSignal,
 ): Promise<readonly WarningEvent[]> {
   const query = { fieldSelector: 'type=Warning' };
-  const events = objectsOf<Event>(client, paths.events(namespace), { signal, query });
+  const events = objectsOf<Json<CoreV1Event>>(client, paths.events(namespace), { signal, query });
   const found = await Array.fromAsync(events, (event) => {
     const { involvedObject, reason = '', message = '', lastTimestamp, eventTime, metadata } = event;
     const at = Date.parse(lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? '') || 0;

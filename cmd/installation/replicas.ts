@@ -14,20 +14,6 @@ import { partOfArchwright } from '../wiring/cluster.ts';
 export const parts = ['webhook', 'controller', 'agent'] as const;
 export type Part = (typeof parts)[number];
 
-interface PartPod extends KubeObject, Pick<PodWithStatus, 'status'> {
-  readonly spec?: {
-    readonly nodeName?: string;
-    readonly containers?: readonly {
-      readonly name?: string;
-      readonly image?: string;
-      readonly args?: readonly string[];
-      readonly ports?: readonly { readonly name?: string; readonly containerPort?: number }[];
-      readonly readinessProbe?: { readonly httpGet?: { readonly scheme?: string } };
-    }[];
-    readonly volumes?: readonly { readonly name?: string; readonly configMap?: { readonly name?: string } }[];
-  };
-}
-
 export interface Workload extends KubeObject {
   readonly spec?: { readonly replicas?: number };
   readonly status?: {
@@ -72,7 +58,10 @@ export async function listReplicas(
   namespace: string,
   signal: AbortSignal,
 ): Promise<readonly Replica[]> {
-  const pods = objectsOf<PartPod>(client, paths.pods(namespace), { signal, query: selecting(...parts) });
+  const pods = objectsOf<PodWithStatus>(client, paths.pods(namespace), {
+    signal,
+    query: selecting(...parts),
+  });
   const found = await Array.fromAsync(pods, (pod) => replicaOf(pod, namespace));
   return found
     .filter((replica) => replica !== undefined)
@@ -95,9 +84,9 @@ export function poolOf({ metadata }: KubeObject): string | undefined {
 }
 
 /** @returns `undefined` for a pod of another program with the same label, and for one that ends */
-function replicaOf({ metadata, spec, status }: PartPod, namespace: string): Replica | undefined {
+function replicaOf({ metadata, spec, status }: PodWithStatus, namespace: string): Replica | undefined {
   const part = parts.find((each) => each === metadata?.labels?.['app.kubernetes.io/component']);
-  const container = spec?.containers?.find(({ name, args }) => name === part && args?.[0] === part);
+  const container = spec.containers.find(({ name, args }) => name === part && args?.[0] === part);
   if (part === undefined || container === undefined || metadata?.deletionTimestamp !== undefined)
     return undefined;
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
@@ -109,14 +98,14 @@ function replicaOf({ metadata, spec, status }: PartPod, namespace: string): Repl
     part,
     namespace,
     name: metadata?.name ?? '',
-    node: spec?.nodeName,
+    node: spec.nodeName,
     address: status?.podIP,
     image: container.image ?? '',
     pool: poolOf({ metadata }),
     isReady: isReady(status),
     isRunning: status?.phase === 'Running' && !hasCrashed && state?.waiting === undefined,
     hasCrashed,
-    configMap: spec?.volumes?.find(({ name }) => name === 'config')?.configMap?.name,
+    configMap: spec.volumes?.find(({ name }) => name === 'config')?.configMap?.name,
     metrics: port === undefined ? undefined : { port, isTls: scheme === 'HTTPS' },
     trouble: isReady(status) ? undefined : troubleOf(status, part),
   };
@@ -131,7 +120,7 @@ const misconfigured =
 const outOfMemory = 'OOMKilled';
 const noMemory = 'it needed more memory than its limit; raise resources.limits.memory';
 
-function troubleOf(status: PartPod['status'], part: Part): string {
+function troubleOf(status: PodWithStatus['status'], part: Part): string {
   const starting = (status?.initContainerStatuses ?? []).filter(
     ({ state }) => state?.terminated?.exitCode !== 0,
   );

@@ -8,11 +8,13 @@
  * - In another namespace, the service account needs the right to create `imagefacts.arch.example` there
  *   (SubjectAccessReview). No API serves that resource. The caller gets the messages of failed lookups too.
  */
+import type { V1SubjectAccessReview, V1TokenReview, V1UserInfo } from '@kubernetes/client-node';
 import { FairSemaphore } from '../async/fair-semaphore.ts';
 import { LoadingCache } from '../async/loading-cache.ts';
 import type { Clock } from '../async/clock.ts';
 import { unlessAborted } from '../async/wait.ts';
 import type { KubeClient } from '../kube/api/client.ts';
+import type { Json } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { hashOf } from '../names/hash.ts';
 import { reveal, type Secret } from '../telemetry/secret.ts';
@@ -23,26 +25,9 @@ export class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-/** `TokenReview` of authentication.k8s.io/v1, not yet validated. */
-interface TokenReview {
-  readonly status?: {
-    readonly authenticated?: boolean;
-    readonly audiences?: readonly string[];
-    readonly user?: User;
-  };
-}
-
-interface User {
-  readonly username?: string;
-  readonly uid?: string;
-  readonly groups?: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
-
-/** `SubjectAccessReview` of authorization.k8s.io/v1. */
-interface AccessReview {
-  readonly status?: { readonly allowed?: boolean };
-}
+type TokenReview = Json<V1TokenReview>;
+type User = Json<V1UserInfo>;
+type AccessReview = Partial<Json<V1SubjectAccessReview>>;
 
 const serviceAccountUser = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
 

@@ -1,7 +1,9 @@
 /** A pod's owners: its controller, and the controller's controller, which a person applied. */
+import type { V1JobSpec, V1JobStatus, V1PodFailurePolicyRule } from '@kubernetes/client-node';
 import type { KubeClient } from '../../kube/api/client.ts';
 import { isCode } from '../../kube/api/errors.ts';
 import type {
+  Json,
   KubeObject,
   NodeSelectorTerm,
   OwnerReference,
@@ -21,29 +23,12 @@ export interface Workload {
 }
 
 export interface Job extends KubeObject {
-  readonly spec?: {
-    readonly backoffLimit?: number;
-    readonly backoffLimitPerIndex?: number;
-    readonly podFailurePolicy?: { readonly rules?: readonly FailureRule[] | null };
-  };
-  readonly status?: {
-    readonly failed?: number;
-    readonly uncountedTerminatedPods?: { readonly failed?: readonly string[] | null };
-  };
-}
-
-interface FailureRule {
-  readonly action: string;
-  readonly onPodConditions?: readonly { readonly type: string; readonly status?: string }[] | null;
+  readonly spec?: Partial<Json<V1JobSpec>>;
+  readonly status?: Json<V1JobStatus>;
 }
 
 interface Owner extends Job {
-  readonly spec?: Job['spec'] & {
-    readonly replicas?: number;
-    readonly parallelism?: number;
-    readonly completions?: number;
-  };
-  readonly status?: Job['status'] & { readonly succeeded?: number };
+  readonly spec?: Job['spec'] & { readonly replicas?: number };
 }
 
 interface DaemonSet extends KubeObject {
@@ -210,7 +195,7 @@ export function lossesLeft({ spec = {}, status = {} }: Job, { metadata }: Pod): 
 }
 
 /** The Eviction API gives the pod this condition. */
-function isAboutEvictions({ onPodConditions }: FailureRule): boolean {
+function isAboutEvictions({ onPodConditions }: Json<V1PodFailurePolicyRule>): boolean {
   return (
     onPodConditions?.some(({ type, status = 'True' }) => type === 'DisruptionTarget' && status === 'True') ??
     false

@@ -3,6 +3,10 @@
  * wanted ones: the YAML list `webhooks`. The API server's defaults are added, so the two can be compared.
  */
 import { dirname } from 'node:path';
+import type {
+  AdmissionregistrationV1ServiceReference,
+  AdmissionregistrationV1WebhookClientConfig,
+} from '@kubernetes/client-node';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 import { readCertificates, writeCertificates, type Certificate } from '../../certificates/pem.ts';
@@ -10,7 +14,7 @@ import { readShape } from '../../http/json.ts';
 import { bareHost } from '../../http/reach/address.ts';
 import { liveContent, type LiveContent } from '../../files/live.ts';
 import { decodeUtf8, readBounded } from '../../files/read.ts';
-import type { KubeObject } from '../../kube/api/objects.ts';
+import type { Json, KubeObject } from '../../kube/api/objects.ts';
 import type { Log } from '../../telemetry/log.ts';
 
 /** One webhook: the fields that matter here, and all others as they are. */
@@ -21,19 +25,8 @@ export interface Webhook {
   readonly [field: string]: unknown;
 }
 
-export interface ClientConfig {
-  readonly url?: string;
-  readonly service?: ServiceReference;
-  /** Base64 of PEM. */
-  readonly caBundle?: string;
-}
-
-export interface ServiceReference {
-  readonly namespace: string;
-  readonly name: string;
-  readonly path?: string;
-  readonly port?: number;
-}
+export type ClientConfig = Json<AdmissionregistrationV1WebhookClientConfig>;
+export type ServiceReference = Json<AdmissionregistrationV1ServiceReference>;
 
 export interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly Webhook[];

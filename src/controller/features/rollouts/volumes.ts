@@ -1,23 +1,15 @@
 /** Whether a pod's volumes can attach on an architecture: a zonal disk needs such a node in its zone. */
+import type { V1PersistentVolume, V1PersistentVolumeClaim } from '@kubernetes/client-node';
 import { LoadingCache } from '../../../async/loading-cache.ts';
 import { isCode } from '../../../kube/api/errors.ts';
-import type { KubeObject, NodeSelectorTerm } from '../../../kube/api/objects.ts';
+import type { Json } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { Caches } from '../../state/caches.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { choosing, takesPods } from '../../pods/chosen-nodes.ts';
 
-interface Claim extends KubeObject {
-  readonly spec?: { readonly volumeName?: string };
-}
-
-interface Volume extends KubeObject {
-  readonly spec?: {
-    readonly nodeAffinity?: {
-      readonly required?: { readonly nodeSelectorTerms?: readonly NodeSelectorTerm[] };
-    };
-  };
-}
+type Claim = Json<V1PersistentVolumeClaim>;
+type Volume = Json<V1PersistentVolume>;
 
 type Reader = Pick<LeaderContext, 'client' | 'signal' | 'clock'> & { readonly caches: Pick<Caches, 'nodes'> };
 
