@@ -65,8 +65,7 @@ export const registryAuthentication: Handlers = {
 
   token_response: (input) => {
     const response = object(input, 'response');
-    const now = Date.now();
-    const { token, lastsMs } = readTokenResponse(response, now);
+    const { token, lastsMs } = readTokenResponse(response);
     const isDated = response['issued_at'] !== undefined;
     // It is renewed at nine tenths of its lifetime.
     const lifetimeSeconds = isDated ? notCompared : Math.round(lastsMs / 900);

@@ -15,7 +15,7 @@ import type { Environment } from '../http/proxy/proxy.ts';
 import type { Resolve } from '../http/reach/reach.ts';
 import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
-import { createDocumentLimits, LookupDocuments } from './document-limits.ts';
+import { createDocumentLimits } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { lookupAt, type EndpointLookup, type LookupParts } from './lookup-at-endpoint.ts';
 import {
@@ -26,8 +26,8 @@ import {
   type TagLookup,
 } from './manifest-lookup.ts';
 import { isDigest } from './manifests/manifest.ts';
-import { createGuardedClient } from './net/guarded-client.ts';
-import { DockerHubLimit } from './net/docker-hub-limit.ts';
+import { createGuardedSend } from './net/guarded-client.ts';
+import { createDockerHubLimit } from './net/docker-hub-limit.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { isUnreachable, mostHelpful, rankOf, registryError, type Failure } from './outcome.ts';
 
@@ -55,25 +55,24 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
   const { hostRoot, caFiles: extraFiles, onProblem } = options;
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
-  const dockerHub = new DockerHubLimit(clock, metrics);
-  const client = createGuardedClient(http, clock, dockerHub);
-  const authenticator = new Authenticator(client, clock);
-  const documentLimits = createDocumentLimits(clock);
-  const partsFor = ({ namespace }: Pick<ManifestLookup, 'namespace'>): LookupParts => {
-    return { authenticator, clock, documents: new LookupDocuments(documentLimits, namespace) };
+  const dockerHub = createDockerHubLimit(clock, metrics);
+  const authenticator = new Authenticator(createGuardedSend(http, clock, dockerHub), clock);
+  const documentsFor = createDocumentLimits(clock);
+  const partsFor = (namespace?: string): LookupParts => {
+    return { authenticator, clock, documents: documentsFor(namespace) };
   };
   return {
     /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
     lookup: (lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult> =>
-      firstSuccess(lookup, partsFor(lookup), signal, (endpoint) => endpoint.run()),
+      firstSuccess(lookup, partsFor(lookup.namespace), signal, (endpoint) => endpoint.run()),
     /** The tags of a repository, as many as ten pages have. @throws RegistryError */
     tags: (lookup: TagLookup, signal: AbortSignal): Promise<TagList> =>
       // No digest: only endpoints that may resolve tags get requests.
-      firstSuccess({ ...lookup, reference: 'tags' }, partsFor({}), signal, (endpoint) => endpoint.tags()),
+      firstSuccess({ ...lookup, reference: 'tags' }, partsFor(), signal, (endpoint) => endpoint.tags()),
     /** What Docker Hub allows, if it said so lately. */
-    dockerHubLimit: () => dockerHub.current(),
+    dockerHubLimit: dockerHub.current,
     /** Closes every connection. */
-    close: (): void => http.close(),
+    close: http.close,
   };
 }
 

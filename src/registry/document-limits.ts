@@ -33,59 +33,52 @@ const freeWork = 256 * 1024;
 const largeWork = { burst: 128 * mebibyte, perSecond: 4 * mebibyte };
 const maxRegistries = 1000;
 
-export type DocumentLimits = ReturnType<typeof createDocumentLimits>;
+type Registry = Pick<Endpoint, 'host' | 'namespace'>;
+
+/** The documents of one lookup, at all endpoints together. */
+export type LookupDocuments = ReturnType<ReturnType<typeof createDocumentLimits>>;
 
 /** The limits of a process: large documents in memory, with a share for each namespace, and their work. */
 export function createDocumentLimits(clock: Clock) {
   const large = new FairSemaphore({ places: largeDocuments });
-  return { large, work: new RateLimiters({ ...largeWork, clock }, maxRegistries) };
-}
-
-type Registry = Pick<Endpoint, 'host' | 'namespace'>;
-
-/** The documents of one lookup, at all endpoints together. */
-export class LookupDocuments {
-  readonly #limits: DocumentLimits;
-  readonly #namespace: string;
-  #bytes = 0;
-
-  /** @param namespace of the pod */
-  constructor(limits: DocumentLimits, namespace = '') {
-    this.#limits = limits;
-    this.#namespace = namespace;
-  }
-
-  /** A place in memory for a document in case that it is large. It is held until it is disposed of. */
-  place(where: string, signal: AbortSignal): LargeBody & Disposable {
-    let leave: Leave | undefined;
-    const admit = async (): Promise<void> => {
-      leave ??= await this.#limits.large.enter(this.#namespace, signal).catch((error: unknown) => {
-        throw new TransportError('aborted', where, 'gave up waiting for other large documents', error);
-      });
-    };
-    return { afterBytes: largeAfterBytes, admit, [Symbol.dispose]: () => leave?.() };
-  }
-
-  /**
-   * Counts a document before it is hashed and parsed.
-   * @throws RegistryError `too-large` for the bytes of this lookup, `rate-limited` for the registry's work
-   */
-  count(registry: Registry, body: Uint8Array): void {
-    this.#bytes += body.length;
-    const { host } = registry;
-    const message = `${host}: the documents of the image are larger than ${maxLookupBytes} bytes in total`;
-    if (this.#bytes > maxLookupBytes) throw new RegistryError('too-large', host, message);
-    this.#spend(registry, body.length);
-    // One with more is not parsed.
-    this.#spend(registry, Math.min(sizeOfJson(body).values, maxValues) * valueWork);
-  }
+  const works = new RateLimiters({ ...largeWork, clock }, maxRegistries);
 
   /** A mirror serves several registries, and each of them has its own share. */
-  #spend({ host, namespace }: Registry, work: number): void {
+  function spend({ host, namespace }: Registry, work: number): void {
     if (work <= freeWork) return;
-    const retryAfterMs = Math.ceil(this.#limits.work.of(`${host} for ${namespace}`).tryTake(work));
+    const retryAfterMs = Math.ceil(works.of(`${host} for ${namespace}`).tryTake(work));
     if (retryAfterMs === 0) return;
     const message = `${host}: its large documents took too much work; smaller ones are still read`;
     throw new RegistryError('rate-limited', host, message, { retryAfterMs });
   }
+
+  /** @param podNamespace of the pod for which the lookup is made */
+  return (podNamespace = '') => {
+    let bytes = 0;
+    return {
+      /** A place in memory for a document in case that it is large. It is held until it is disposed of. */
+      place: (where: string, signal: AbortSignal): LargeBody & Disposable => {
+        let leave: Leave | undefined;
+        const admit = async (): Promise<void> => {
+          leave ??= await large.enter(podNamespace, signal).catch((error: unknown) => {
+            throw new TransportError('aborted', where, 'gave up waiting for other large documents', error);
+          });
+        };
+        return { afterBytes: largeAfterBytes, admit, [Symbol.dispose]: () => leave?.() };
+      },
+      /**
+       * Counts a document before it is hashed and parsed.
+       * @throws RegistryError `too-large` for the bytes of this lookup, `rate-limited` for the registry's work
+       */
+      count: (registry: Registry, body: Uint8Array): void => {
+        bytes += body.length;
+        const { host } = registry;
+        const message = `${host}: the documents of the image are larger than ${maxLookupBytes} bytes in total`;
+        if (bytes > maxLookupBytes) throw new RegistryError('too-large', host, message);
+        spend(registry, body.length);
+        // One with more is not parsed.
+        spend(registry, Math.min(sizeOfJson(body).values, maxValues) * valueWork);
+      },
+    };
+  };
 }

@@ -1,6 +1,6 @@
 /** Attack: documents that cost CPU and memory. Tests count requests, bytes and values instead of time. */
 import t, { type Test } from 'tap';
-import { createDocumentLimits, LookupDocuments } from '../../src/registry/document-limits.ts';
+import { createDocumentLimits } from '../../src/registry/document-limits.ts';
 import { clientFor, lookUp, startRegistry } from '../support/registry/client.ts';
 import {
   document,
@@ -97,11 +97,11 @@ t.test('small documents with many values are rate-limited', async (t) => {
 });
 
 t.test('at most 12 large documents are in memory, at most a third of them for one namespace', async (t) => {
-  const limits = createDocumentLimits(createFakeClock());
+  const documentsFor = createDocumentLimits(createFakeClock());
   const finish = Promise.withResolvers<void>();
   const inside: string[] = [];
   const read = async (namespace: string) => {
-    using place = new LookupDocuments(limits, namespace).place('one', neverAborted);
+    using place = documentsFor(namespace).place('one', neverAborted);
     await place.admit();
     await place.admit();
     inside.push(namespace);
@@ -114,6 +114,6 @@ t.test('at most 12 large documents are in memory, at most a third of them for on
   t.strictSame(counts, [4, 2, 1, 1, 1, 1, 1, 1]);
   finish.resolve();
   t.equal((await Promise.all(reads)).length, 180, 'all are read in the end');
-  using given = new LookupDocuments(limits).place('one', AbortSignal.abort());
+  using given = documentsFor().place('one', AbortSignal.abort());
   await t.rejects(given.admit(), { name: 'TransportError', failure: 'aborted' });
 });

@@ -10,7 +10,7 @@ import type { MatchedCredential } from '../../credentials/credential.ts';
 import { endpointReach } from '../../http/reach/reach.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
-import type { EndpointRequest, FinalResponse, GuardedClient } from '../net/guarded-client.ts';
+import type { EndpointRequest, FinalResponse, GuardedSend } from '../net/guarded-client.ts';
 import type { Clock } from '../../async/clock.ts';
 import { authSchemeOf, type AuthScheme } from './challenge.ts';
 import { idOf, TokenSource, type GrantedToken } from './token-source.ts';
@@ -33,7 +33,7 @@ const maxSchemes = 4096;
 const none: Authorization = { header: undefined, credentialUsed: false };
 
 export class Authenticator {
-  readonly #client: GuardedClient;
+  readonly #send: GuardedSend;
   readonly #tokens: TokenSource;
   /**
    * By endpoint and repository, so that the next request needs no challenge. One path of a registry may belong
@@ -41,9 +41,9 @@ export class Authenticator {
    */
   readonly #schemes = new BoundedMap<string, AuthScheme>(maxSchemes);
 
-  constructor(client: GuardedClient, clock: Clock) {
-    this.#client = client;
-    this.#tokens = new TokenSource(client, clock);
+  constructor(send: GuardedSend, clock: Clock) {
+    this.#send = send;
+    this.#tokens = new TokenSource(send, clock);
   }
 
   /** Sends a request, and again with an authorization if challenged. A 401 means it did not suffice. */
@@ -90,27 +90,20 @@ export class Authenticator {
     { header, credentialUsed }: Authorization,
     signal: AbortSignal,
   ): Promise<AuthenticatedResponse> {
-    const { method, url, accept, maxBytes, large, endpoint } = request;
-    const sent = { ...request, credential: credentialUsed ? request.credential : undefined };
-    const response = await this.#client.send(
-      {
-        method,
-        url,
-        headers: { accept },
-        ownHeaders: {
-          ...headersOf(endpoint.headers),
-          ...(header !== undefined && { authorization: header }),
-        },
-        maxBytes,
-        large,
-        tls: endpoint.tls,
-        reach: endpointReach(endpoint),
-        dialTimeoutMs: endpoint.dialTimeoutMs,
+    const { accept, endpoint } = request;
+    const step = {
+      ...request,
+      headers: { accept },
+      ownHeaders: {
+        ...headersOf(endpoint.headers),
+        ...(header !== undefined && { authorization: header }),
       },
-      sent,
-      signal,
-    );
-    return { ...response, credentialUsed };
+      tls: endpoint.tls,
+      reach: endpointReach(endpoint),
+      dialTimeoutMs: endpoint.dialTimeoutMs,
+    };
+    const sent = { ...request, credential: credentialUsed ? request.credential : undefined };
+    return { ...(await this.#send(step, sent, signal)), credentialUsed };
   }
 }
 

@@ -13,7 +13,7 @@ import { type HttpRequest, type HttpResponse, isLoginHeader } from '../../http/c
 import { endpointReach, targetReach } from '../../http/reach/reach.ts';
 import { reveal, type Secret } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
-import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
+import type { EndpointRequest, GuardedSend } from '../net/guarded-client.ts';
 import { isSameServer, type BearerScheme } from './challenge.ts';
 import { basic, isSuccess, tokenIn, type BearerToken } from './token.ts';
 
@@ -37,13 +37,13 @@ interface CachedToken {
 }
 
 export class TokenSource {
-  readonly #client: GuardedClient;
+  readonly #guardedSend: GuardedSend;
   readonly #clock: Clock;
   readonly #tokens = new BoundedMap<string, CachedToken>(maxTokens);
   readonly #fetches = new SingleFlight<Secret>();
 
-  constructor(client: GuardedClient, clock: Clock) {
-    this.#client = client;
+  constructor(send: GuardedSend, clock: Clock) {
+    this.#guardedSend = send;
     this.#clock = clock;
   }
 
@@ -83,7 +83,7 @@ export class TokenSource {
     const response = isAnswer
       ? posted
       : await this.#send(request, scheme, getExchange(scheme, credential), signal);
-    return tokenIn(response, this.#clock.now());
+    return tokenIn(response);
   }
 
   async #send(
@@ -93,21 +93,19 @@ export class TokenSource {
     signal: AbortSignal,
   ): Promise<HttpResponse> {
     const { endpoint } = request;
-    const { url } = exchange;
-    const isEndpoint = isSameServer(request.url, url);
-    const ownHeaders = {
-      ...tokenHeadersOf(request, url),
-      ...(authorization !== undefined && { authorization }),
-    };
+    const isEndpoint = isSameServer(request.url, exchange.url);
     const step = {
       ...exchange,
       headers,
+      ownHeaders: {
+        ...tokenHeadersOf(request, exchange.url),
+        ...(authorization !== undefined && { authorization }),
+      },
       maxBytes: maxTokenBytes,
       tls: isEndpoint ? endpoint.tls : { ...endpoint.tls, client: [] },
       reach: isEndpoint ? endpointReach(endpoint) : targetReach(registryIp),
-      ownHeaders,
     };
-    return await this.#client.send(step, { ...request, purpose: 'token' }, signal);
+    return await this.#guardedSend(step, { ...request, purpose: 'token' }, signal);
   }
 }
 

@@ -2,7 +2,7 @@
 import { reveal, secret, type Secret } from '../../telemetry/secret.ts';
 import type { Credential } from '../../credentials/credential.ts';
 import type { HttpResponse } from '../../http/client.ts';
-import { InvalidDocument, parseObject, asObject } from '../../http/json.ts';
+import { InvalidDocument, parseObject, type JsonObject } from '../../http/json.ts';
 
 /** A response of a token server other than success. */
 export class TokenRefused extends Error {
@@ -17,17 +17,11 @@ export class TokenRefused extends Error {
   }
 }
 
-/**
- * @param now wall clock, milliseconds
- * @throws TokenRefused, InvalidTokenResponse
- */
-export function tokenIn(
-  { status, headers, body }: Pick<HttpResponse, 'status' | 'headers' | 'body'>,
-  now: number,
-): BearerToken {
+/** @throws TokenRefused, InvalidTokenResponse */
+export function tokenIn({ status, headers, body }: HttpResponse): BearerToken {
   if (!isSuccess(status)) throw new TokenRefused(status, headers['retry-after']?.[0]);
   try {
-    return readTokenResponse(parseObject(body), now);
+    return readTokenResponse(parseObject(body));
   } catch (error) {
     throw error instanceof InvalidDocument ? new InvalidTokenResponse(error.message) : error;
   }
@@ -63,13 +57,11 @@ export class InvalidTokenResponse extends Error {
 }
 
 /**
- * Reads a token response (distribution `spec/auth/token.md`). Lifetimes are bounded both ways, because a
- * server's figures and clock are not trusted.
- * @param receivedAt wall clock when the response was complete, milliseconds
+ * The lifetime counts from now: `issued_at` is by the server's clock, and a token that ends sooner is replaced when
+ * the registry rejects it. It is bounded both ways, because a server's figures are not trusted.
  * @throws InvalidTokenResponse if there is no token, or one that cannot be a header value
  */
-export function readTokenResponse(body: unknown, receivedAt: number): BearerToken {
-  const members = asObject(body) ?? {};
+export function readTokenResponse(members: JsonObject): BearerToken {
   // If both members exist, containerd and go-containerregistry take access_token.
   const text = nonEmpty(members['access_token']) ?? nonEmpty(members['token']);
   if (text === undefined) throw new InvalidTokenResponse('no token');
@@ -78,20 +70,7 @@ export function readTokenResponse(body: unknown, receivedAt: number): BearerToke
   const expiresIn = members['expires_in'];
   const known = typeof expiresIn === 'number' && !Number.isNaN(expiresIn) ? expiresIn : 0;
   const lifetimeSeconds = Math.min(Math.max(known, defaultLifetimeSeconds), maxLifetimeSeconds);
-  const issuedAt = instant(members['issued_at']);
-  // A server's fast clock must not prolong a token.
-  const start = issuedAt === undefined ? receivedAt : Math.min(issuedAt, receivedAt);
-  // A server's slow clock (or our fast one) must not make tokens expire on arrival.
-  const remaining = Math.max(start + lifetimeSeconds * 1000 - receivedAt, defaultLifetimeSeconds * 1000);
-  return { token: secret(text, 'others'), lastsMs: remaining * refreshShare };
-}
-
-const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;
-
-function instant(text: unknown): number | undefined {
-  if (typeof text !== 'string' || !rfc3339.test(text)) return undefined;
-  const time = Date.parse(text);
-  return Number.isNaN(time) ? undefined : time;
+  return { token: secret(text, 'others'), lastsMs: lifetimeSeconds * 1000 * refreshShare };
 }
 
 function nonEmpty(value: unknown): string | undefined {

@@ -31,34 +31,33 @@ export interface RequestLimit {
 const form = /^(\d{1,9})(?:;w=(\d{1,5}))?$/;
 const defaultWindowSeconds = 86_400;
 
-export class DockerHubLimit {
-  readonly #clock: Pick<Clock, 'monotonic'>;
-  #last = { limit: 0, remaining: 0, end: 0 };
+export type DockerHubLimit = ReturnType<typeof createDockerHubLimit>;
 
-  constructor(clock: Pick<Clock, 'monotonic'>, metrics?: Metrics) {
-    this.#clock = clock;
-    metrics?.beforeScrape(() => {
-      const { limit = 0, remaining = 0 } = this.current() ?? {};
-      metrics.gauge(specs.limit, { registry: dockerHub }).set(limit);
-      metrics.gauge(specs.remaining, { registry: dockerHub }).set(remaining);
-    });
-  }
+export function createDockerHubLimit(clock: Clock, metrics?: Metrics) {
+  let last = { limit: 0, remaining: 0, end: 0 };
 
   /** @returns `undefined` if it did not say so in the last window */
-  current(): RequestLimit | undefined {
-    const { limit, remaining, end } = this.#last;
-    return this.#clock.monotonic() < end ? { limit, remaining } : undefined;
+  function current(): RequestLimit | undefined {
+    const { limit, remaining, end } = last;
+    return clock.monotonic() < end ? { limit, remaining } : undefined;
   }
 
+  metrics?.beforeScrape(() => {
+    const { limit = 0, remaining = 0 } = current() ?? {};
+    metrics.gauge(specs.limit, { registry: dockerHub }).set(limit);
+    metrics.gauge(specs.remaining, { registry: dockerHub }).set(remaining);
+  });
+
   /** @param namespace the registry, which a mirror may stand for */
-  answered(namespace: string, headers: HttpResponse['headers']): void {
+  function answered(namespace: string, headers: HttpResponse['headers']): void {
     const [, limit, window = defaultWindowSeconds] = form.exec(single(headers['ratelimit-limit'])) ?? [];
     const [, remaining] = form.exec(single(headers['ratelimit-remaining'])) ?? [];
     if (namespace !== dockerHub || limit === undefined || remaining === undefined) return;
     if (Number(remaining) > Number(limit)) return;
-    const end = this.#clock.monotonic() + Number(window) * 1000;
-    this.#last = { limit: Number(limit), remaining: Number(remaining), end };
+    const end = clock.monotonic() + Number(window) * 1000;
+    last = { limit: Number(limit), remaining: Number(remaining), end };
   }
+  return { current, answered };
 }
 
 function single(values: readonly string[] | undefined): string {

@@ -9,7 +9,6 @@
  */
 import type { Clock } from '../../async/clock.ts';
 import { type HttpClient, type HttpRequest, type HttpResponse, retryAfter } from '../../http/client.ts';
-import type { LargeBody } from '../../http/body.ts';
 import { targetReach } from '../../http/reach/reach.ts';
 import { TransportError, transportError } from '../../http/transport-error.ts';
 import type { Attempt } from '../manifest-lookup.ts';
@@ -20,13 +19,10 @@ import { credentialLabel } from '../outcome.ts';
 import type { DockerHubLimit } from './docker-hub-limit.ts';
 
 /** One request to an endpoint, with the headers of the endpoint's configuration. */
-export interface EndpointRequest {
+export interface EndpointRequest extends Pick<HttpRequest, 'url' | 'maxBytes' | 'large'> {
   readonly method: 'GET' | 'HEAD';
-  readonly url: URL;
   readonly purpose: Attempt['purpose'];
   readonly accept: string;
-  readonly maxBytes: number;
-  readonly large?: LargeBody | undefined;
   readonly endpoint: Endpoint;
   readonly repository: string;
   /** Absent if the endpoint accepts no credentials. */
@@ -34,9 +30,18 @@ export interface EndpointRequest {
   readonly trace: ((attempt: Attempt) => void) | undefined;
 }
 
-export type GuardedClient = ReturnType<typeof createGuardedClient>;
+/**
+ * Sends a request and follows its redirects.
+ * @param sent with the credential that the request carries
+ * @throws TransportError, `redirect` for a forbidden chain; CircuitOpen
+ */
+export type GuardedSend = (
+  request: RedirectableRequest,
+  sent: EndpointRequest,
+  signal: AbortSignal,
+) => Promise<FinalResponse>;
 
-export function createGuardedClient(client: HttpClient, clock: Clock, dockerHub: DockerHubLimit) {
+export function createGuardedSend(client: HttpClient, clock: Clock, dockerHub: DockerHubLimit): GuardedSend {
   const breaker = new CircuitBreaker(clock);
 
   async function sendStep(
@@ -45,20 +50,20 @@ export function createGuardedClient(client: HttpClient, clock: Clock, dockerHub:
     signal: AbortSignal,
   ): Promise<HttpResponse> {
     const { method, url } = step;
+    const { purpose, credential } = request;
     const route = routeOf(url.host, request);
     breaker.admit(route);
     const started = clock.monotonic();
     const record = (result: { status: number } | { problem: string }): void => {
       const durationMs = clock.monotonic() - started;
-      const { purpose, credential: used } = request;
-      const credential = credentialLabel(used);
-      request.trace?.({ method, url: shownUrl(url), purpose, credential, ...result, durationMs });
+      const label = credentialLabel(credential);
+      request.trace?.({ method, url: shownUrl(url), purpose, credential: label, ...result, durationMs });
     };
     try {
       const response = await client.send(step, signal);
       const { status, headers } = response;
       breaker.answered(route, status, retryAfter(headers['retry-after']?.[0], clock.now()));
-      if (request.purpose !== 'token') dockerHub.answered(request.endpoint.namespace, headers);
+      if (purpose !== 'token') dockerHub.answered(request.endpoint.namespace, headers);
       record({ status });
       return response;
     } catch (error) {
@@ -68,18 +73,7 @@ export function createGuardedClient(client: HttpClient, clock: Clock, dockerHub:
       throw failed;
     }
   }
-  return {
-    /**
-     * Sends a request and follows its redirects.
-     * @param sent with the credential that the request carries
-     * @throws TransportError, `redirect` for a forbidden chain; CircuitOpen
-     */
-    send: (
-      request: RedirectableRequest,
-      sent: EndpointRequest,
-      signal: AbortSignal,
-    ): Promise<FinalResponse> => followRedirects(request, (step) => sendStep(step, sent, signal)),
-  };
+  return (request, sent, signal) => followRedirects(request, (step) => sendStep(step, sent, signal));
 }
 
 /**

@@ -2,9 +2,10 @@
 import t from 'tap';
 import { basic, readTokenResponse } from '../../../src/registry/auth/token.ts';
 import { TokenSource } from '../../../src/registry/auth/token-source.ts';
+import type { JsonObject } from '../../../src/http/json.ts';
 import { like } from '../../support/like.ts';
 import { originEndpoint } from '../../../src/registry/endpoints/endpoint.ts';
-import type { GuardedClient } from '../../../src/registry/net/guarded-client.ts';
+import type { GuardedSend } from '../../../src/registry/net/guarded-client.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
@@ -38,15 +39,15 @@ const key: Key = {
  */
 function setUp(answer?: (signal: AbortSignal) => Promise<never>, statuses: number[] = []) {
   const clock = { time: 0, wall: 1_000_000, ...noTimers, now: () => clock.wall, monotonic: () => clock.time };
-  const seen: Parameters<GuardedClient['send']>[0][] = [];
-  const send: GuardedClient['send'] = (step, _request, signal) => {
+  const seen: Parameters<GuardedSend>[0][] = [];
+  const send: GuardedSend = (step, _request, signal) => {
     const status = statuses[seen.length] ?? 200;
     seen.push(step);
     const text = status === 200 ? `{"token":"token-${seen.length}","expires_in":100}` : 'error page';
     const response = { status, headers: { 'retry-after': ['7'] }, remoteAddress: '', moved: false };
     return answer?.(signal) ?? Promise.resolve({ ...response, body: Buffer.from(text), url: step.url });
   };
-  const source = new TokenSource({ send }, clock);
+  const source = new TokenSource(send, clock);
   const granted = (changes: Partial<Key> = {}, signal = neverAborted) => {
     const { base, realm, service, scopes, user, password, header } = { ...key, ...changes };
     const tokenHeaders = header === undefined ? [] : [{ name: 'x-key', value: secret(header) }];
@@ -205,37 +206,28 @@ t.test('an identity token is sent as a refresh token, and after a 405 not by Bas
   t.equal(seen.length, 1);
 });
 
-const received = Date.parse('2026-11-20T12:00:00Z');
-const at = (seconds: number): string => new Date(received + seconds * 1000).toISOString();
-
 t.test('access_token is preferred to token', async (t) => {
-  const cases: [body: object, token: string][] = [
+  const cases: [body: JsonObject, token: string][] = [
     [{ token: 'a' }, 'a'],
     [{ access_token: 'b' }, 'b'],
     [{ token: 'a', access_token: 'b' }, 'b'],
     [{ token: 'a', access_token: '' }, 'a'],
     [{ token: 'a', access_token: 5 }, 'a'],
   ];
-  for (const [body, token] of cases) t.equal(reveal(readTokenResponse(body, received).token), token);
-  t.notMatch(JSON.stringify(readTokenResponse({ token: 'a-secret-token' }, received)), 'a-secret-token');
+  for (const [body, token] of cases) t.equal(reveal(readTokenResponse(body).token), token);
+  t.notMatch(JSON.stringify(readTokenResponse({ token: 'a-secret-token' })), 'a-secret-token');
 });
 
 t.test('a response without a valid token is refused', async (t) => {
   const name = 'InvalidTokenResponse';
-  const others = [{ token: '' }, { token: null }, { token: ['a'] }];
-  for (const body of [{}, null, 'token', [], 5, undefined, ...others]) {
-    t.throws(() => readTokenResponse(body, received), { name, message: 'no token' });
-  }
-  for (const token of ['a b', 'a\r\nX-Header: 1', 'ä', '\u0000']) {
-    t.throws(() => readTokenResponse({ token }, received), {
-      name,
-      message: 'the token cannot be sent in a header',
-    });
-  }
+  for (const body of [{}, { token: '' }, { token: null }, { token: ['a'] }])
+    t.throws(() => readTokenResponse(body), { name, message: 'no token' });
+  const message = 'the token cannot be sent in a header';
+  for (const token of ['a b', 'a\r\nX-Header: 1', 'ä', '\u0000'])
+    t.throws(() => readTokenResponse({ token }), { name, message });
 });
 
-t.test('the lifetime follows expires_in and issued_at, within limits', async (t) => {
-  const issued = (at: unknown) => ({ expires_in: 300, issued_at: at });
+t.test('the lifetime follows expires_in, within limits', async (t) => {
   const cases: [name: string, body: object, remaining: number][] = [
     ['absent', {}, 60],
     ['given', { expires_in: 300 }, 300],
@@ -244,17 +236,9 @@ t.test('the lifetime follows expires_in and issued_at, within limits', async (t)
     ['negative', { expires_in: -5 }, 60],
     ['text', { expires_in: '300' }, 60],
     ['absurd', { expires_in: 1e12 }, 86400],
-    ['issued a while ago', issued(at(-100)), 200],
-    ['with an offset', issued('2026-11-20T13:58:20.5+02:00'), 200.5],
-    ['issued in the future', issued(at(1000)), 300],
-    ['a clock far behind', issued('2009-11-10T23:00:00Z'), 60],
-    ['no instant', issued('yesterday'), 300],
-    ['no such day', issued('2026-13-45T00:00:00Z'), 300],
-    ['another notation', issued('Fri, 20 Nov 2026 11:00:00 GMT'), 300],
-    ['a number', issued(5), 300],
   ];
   for (const [name, body, remaining] of cases) {
-    const token = readTokenResponse({ token: 'a', ...body }, received);
-    t.equal(token.lastsMs, remaining * 900, `${name}: renewed at nine tenths`);
+    const { lastsMs } = readTokenResponse({ token: 'a', ...body });
+    t.equal(lastsMs, remaining * 900, `${name}: renewed at nine tenths`);
   }
 });
