@@ -39,25 +39,20 @@ const reviewMs = 5000;
 /** Token reviews at a time, fair by address: strangers in one pod do not keep others waiting. */
 const reviews = { places: 8, maxWaiting: 256 };
 
-export interface Caller {
-  readonly username: string;
-  readonly seesDetails: boolean;
-}
-
-export class Callers {
-  readonly #client: KubeClient;
-  readonly #clock: Clock;
-  readonly #reviews = new FairSemaphore(reviews);
+/** @returns checks a caller */
+export function createCallers({ client, clock }: { readonly client: KubeClient; readonly clock: Clock }) {
+  const places = new FairSemaphore(reviews);
   /** By hash of the token. */
-  readonly #users: LoadingCache<User>;
+  const users = new LoadingCache<User>({ clock, maxEntries: maxKept });
   /** By user and namespace. */
-  readonly #allowed: LoadingCache<void>;
+  const allowed = new LoadingCache<void>({ clock, maxEntries: maxKept });
 
-  constructor({ client, clock }: { readonly client: KubeClient; readonly clock: Clock }) {
-    this.#client = client;
-    this.#clock = clock;
-    this.#users = new LoadingCache({ clock, maxEntries: maxKept });
-    this.#allowed = new LoadingCache({ clock, maxEntries: maxKept });
+  /** Failures are not kept, so strangers take no room. */
+  async function kept<T>(peer: string, review: (signal: AbortSignal) => Promise<T>) {
+    const limit = AbortSignal.timeout(reviewMs);
+    const leave = await places.enter(peer, limit);
+    const value = await review(limit).finally(leave);
+    return { value, expiresAt: clock.monotonic() + keepMs };
   }
 
   /**
@@ -65,70 +60,49 @@ export class Callers {
    * @returns `seesDetails`: the caller has an explicit right
    * @throws Refused; Overloaded; KubeError if the API server does not answer
    */
-  async check(
-    token: Secret | undefined,
-    namespace: string,
-    peer: string,
-    signal: AbortSignal,
-  ): Promise<Caller> {
+  return async (token: Secret | undefined, namespace: string, peer: string, signal: AbortSignal) => {
     if (token === undefined) throw new Refused('the token is not for archwright');
     const key = hashOf(reveal(token));
-    const user = await unlessAborted(
-      this.#users.get(key, () => this.#kept(peer, (limit) => this.#userOf(token, limit))),
-      signal,
-    );
+    const reviewed = users.get(key, () => kept(peer, (limit) => userOf(client, token, limit)));
+    const user = await unlessAborted(reviewed, signal);
     const { username = '' } = user;
     if (serviceAccountUser.exec(username)?.[1] === namespace) return { username, seesDetails: false };
     const pair = JSON.stringify([key, namespace]);
-    await unlessAborted(
-      this.#allowed.get(pair, () => this.#kept(peer, (limit) => this.#allow(user, namespace, limit))),
-      signal,
-    );
+    const granted = allowed.get(pair, () => kept(peer, (limit) => allow(client, user, namespace, limit)));
+    await unlessAborted(granted, signal);
     return { username, seesDetails: true };
-  }
+  };
+}
 
-  /** Failures are not kept, so strangers take no room. */
-  async #kept<T>(peer: string, review: (signal: AbortSignal) => Promise<T>) {
-    const limit = AbortSignal.timeout(reviewMs);
-    const leave = await this.#reviews.enter(peer, limit);
-    try {
-      const value = await review(limit);
-      return { value, expiresAt: this.#clock.monotonic() + keepMs };
-    } finally {
-      leave();
-    }
-  }
+async function userOf(client: KubeClient, token: Secret, signal: AbortSignal): Promise<User> {
+  const review = {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'TokenReview',
+    spec: { token: reveal(token), audiences: [factsAudience] },
+  };
+  const { status = {} } = await client.create<TokenReview>(paths.tokenReviews(), review, { signal });
+  const { authenticated, audiences = [], user = {} } = status;
+  // An authenticator that knows no audiences returns none: its tokens are for the API server.
+  if (authenticated !== true || !audiences.includes(factsAudience))
+    throw new Refused('the token is not valid');
+  if (!serviceAccountUser.test(user.username ?? ''))
+    throw new Refused('the token does not belong to a service account');
+  return user;
+}
 
-  async #userOf(token: Secret, signal: AbortSignal): Promise<User> {
-    const review = {
-      apiVersion: 'authentication.k8s.io/v1',
-      kind: 'TokenReview',
-      spec: { token: reveal(token), audiences: [factsAudience] },
-    };
-    const { status = {} } = await this.#client.create<TokenReview>(paths.tokenReviews(), review, { signal });
-    const { authenticated, audiences = [], user = {} } = status;
-    // An authenticator that knows no audiences returns none: its tokens are for the API server.
-    if (authenticated !== true || !audiences.includes(factsAudience))
-      throw new Refused('the token is not valid');
-    if (!serviceAccountUser.test(user.username ?? ''))
-      throw new Refused('the token does not belong to a service account');
-    return user;
-  }
-
-  async #allow(
-    { username, uid, groups, extra }: User,
-    namespace: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const resourceAttributes = { namespace, verb: 'create', group: 'arch.example', resource: 'imagefacts' };
-    const review = {
-      apiVersion: 'authorization.k8s.io/v1',
-      kind: 'SubjectAccessReview',
-      spec: { user: username, uid, groups, extra, resourceAttributes },
-    };
-    const path = paths.subjectAccessReviews();
-    const { status } = await this.#client.create<AccessReview>(path, review, { signal });
-    if (status?.allowed !== true)
-      throw new Refused(`${username} has no right to create imagefacts.arch.example in ${namespace}`);
-  }
+async function allow(
+  client: KubeClient,
+  { username, uid, groups, extra }: User,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const resourceAttributes = { namespace, verb: 'create', group: 'arch.example', resource: 'imagefacts' };
+  const review = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SubjectAccessReview',
+    spec: { user: username, uid, groups, extra, resourceAttributes },
+  };
+  const { status } = await client.create<AccessReview>(paths.subjectAccessReviews(), review, { signal });
+  if (status?.allowed !== true)
+    throw new Refused(`${username} has no right to create imagefacts.arch.example in ${namespace}`);
 }

@@ -19,7 +19,7 @@ import { fixedTls, type TlsSource } from '../serving/tls-files.ts';
 import type { Log } from '../telemetry/log.ts';
 import { counter, type Metrics } from '../telemetry/metrics.ts';
 import { issueAuthority, issueLeaf } from '../certificates/issue.ts';
-import { Callers, Refused } from './callers.ts';
+import { createCallers, Refused } from './callers.ts';
 import {
   factsPath,
   InvalidRequest,
@@ -67,14 +67,26 @@ interface Answer {
 
 /** @throws ServingError if the address cannot be used */
 export async function startFactsServer(options: FactsServerOptions): Promise<RunningServer> {
-  const { listen, log } = options;
-  const server = new FactsServer(options);
+  const { listen, log, metrics } = options;
+  const answerTo = createAnswers(options);
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('the client disconnected')));
+    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(requestLimitMs)]);
+    const { outcome, status, body } = await answerTo(request, signal);
+    metrics.counter(factsRequests, { outcome }).inc();
+    const text = JSON.stringify(body);
+    if (!response.destroyed)
+      response
+        .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+        .end(text);
+  };
   return startServer({
     listen,
     tls: { source: await ephemeralTls(options.clock) },
     log,
     limits: { maxConnections, stalledMs: requestLimitMs },
-    handler: (request, response) => void server.handle(request, response),
+    handler: (request, response) => void handle(request, response),
   });
 }
 
@@ -97,59 +109,19 @@ async function ephemeralTls(clock: Pick<Clock, 'now'>): Promise<TlsSource> {
   return fixedTls({ cert: certificate.pem, key });
 }
 
-class FactsServer {
-  readonly #options: FactsServerOptions;
-  readonly #callers: Callers;
-  readonly #lookups = new FairSemaphore(lookups);
-  readonly #rates: RateLimiters;
-  readonly #bodies = new BodyBudget(maxBodies);
+function createAnswers(options: FactsServerOptions) {
+  const { clock, log, factsOfPod } = options;
+  const checkCaller = createCallers(options);
+  const places = new FairSemaphore(lookups);
+  const rates = new RateLimiters({ ...rate, clock }, maxRates);
+  const bodies = new BodyBudget(maxBodies);
 
-  constructor(options: FactsServerOptions) {
-    this.#options = options;
-    this.#callers = new Callers(options);
-    this.#rates = new RateLimiters({ ...rate, clock: options.clock }, maxRates);
-  }
-
-  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const gone = new AbortController();
-    response.once('close', () => gone.abort(new Error('the client disconnected')));
-    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(requestLimitMs)]);
-    const { outcome, status, body } = await this.#answer(request, signal);
-    this.#options.metrics.counter(factsRequests, { outcome }).inc();
-    const text = JSON.stringify(body);
-    if (!response.destroyed)
-      response
-        .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
-        .end(text);
-  }
-
-  async #answer(request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
-    if (request.url !== factsPath || request.method !== 'POST')
-      return failure('invalid', 404, `there is only POST ${factsPath}`);
-    const share = this.#bodies.open();
-    try {
-      const bytes = await readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs, share });
-      const query = parseImagesRequest(bytes);
-      const peer = request.socket.remoteAddress ?? '';
-      const caller = await this.#callers.check(query.token, query.namespace, peer, signal);
-      const found = await this.#lookUp(query, signal);
-      const facts = caller.seesDetails ? found : found.map(publicFacts);
-      const { username } = caller;
-      this.#options.log.debug({ caller: username, namespace: query.namespace }, 'image facts were sent');
-      return { outcome: 'answered', status: 200, body: { facts } };
-    } catch (error) {
-      return this.#failureOf(error, signal);
-    } finally {
-      share.release();
-    }
-  }
-
-  async #lookUp(query: ImagesRequest, signal: AbortSignal): Promise<readonly ImageFacts[]> {
+  async function lookUp(query: ImagesRequest, signal: AbortSignal): Promise<readonly ImageFacts[]> {
     const { namespace, images, pullSecrets: names, serviceAccount, deadlineMs, maxAgeMs } = query;
-    const leave = await this.#lookups.enter(namespace, signal);
+    const leave = await places.enter(namespace, signal);
     try {
-      await this.#rates.of(namespace).take(signal, Math.max(1, images.length));
-      const found = await this.#options.factsOfPod({
+      await rates.of(namespace).take(signal, Math.max(1, images.length));
+      const found = await factsOfPod({
         uses: images.map((image) => ({ ...image, usedBy: [], volumeOnly: false })),
         namespace,
         pullSecrets: names.length > 0 ? { names } : { names, serviceAccount },
@@ -163,28 +135,47 @@ class FactsServer {
     }
   }
 
-  #failureOf(error: unknown, signal: AbortSignal): Answer {
-    if (error instanceof Refused) {
-      this.#options.log.debug({ reason: error.message }, 'a caller was refused');
-      return failure('refused', 403, `archwright: ${error.message}`);
+  return async (request: IncomingMessage, signal: AbortSignal): Promise<Answer> => {
+    if (request.url !== factsPath || request.method !== 'POST')
+      return failure('invalid', 404, `there is only POST ${factsPath}`);
+    const share = bodies.open();
+    try {
+      const bytes = await readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs, share });
+      const query = parseImagesRequest(bytes);
+      const { token, namespace } = query;
+      const peer = request.socket.remoteAddress ?? '';
+      const { username, seesDetails } = await checkCaller(token, namespace, peer, signal);
+      const found = await lookUp(query, signal);
+      const facts = seesDetails ? found : found.map(publicFacts);
+      log.debug({ caller: username, namespace }, 'image facts were sent');
+      return { outcome: 'answered', status: 200, body: { facts } };
+    } catch (error) {
+      return failureOf(error, signal, log);
+    } finally {
+      share.release();
     }
-    if (error instanceof InvalidRequest || error instanceof InvalidDocument)
-      return failure('invalid', 400, `archwright: ${error.message}`);
-    if (error instanceof BodyError) {
-      const status = error.code === 'too-large' ? 413 : error.code === 'overloaded' ? 429 : 408;
-      return failure(status === 429 ? 'overloaded' : 'invalid', status, `archwright: ${error.message}`);
-    }
-    if (error instanceof Overloaded) return failure('overloaded', 429, `archwright: ${error.message}`);
-    if (signal.aborted) return failure('failed', 503, 'archwright: the request took too long');
-    if (error instanceof KubeError)
-      this.#options.log.warn({ err: error }, 'the caller of a request for image facts could not be checked');
-    else this.#options.log.error({ err: error }, 'a request for image facts failed unexpectedly');
-    return failure(
-      'failed',
-      503,
-      'archwright: the caller could not be checked, or the lookup failed; see the log of the controller',
-    );
+  };
+}
+
+function failureOf(error: unknown, signal: AbortSignal, log: Log): Answer {
+  if (error instanceof Refused) {
+    log.debug({ reason: error.message }, 'a caller was refused');
+    return failure('refused', 403, `archwright: ${error.message}`);
   }
+  if (error instanceof InvalidRequest || error instanceof InvalidDocument)
+    return failure('invalid', 400, `archwright: ${error.message}`);
+  if (error instanceof BodyError) {
+    const status = error.code === 'too-large' ? 413 : error.code === 'overloaded' ? 429 : 408;
+    return failure(status === 429 ? 'overloaded' : 'invalid', status, `archwright: ${error.message}`);
+  }
+  if (error instanceof Overloaded) return failure('overloaded', 429, `archwright: ${error.message}`);
+  if (signal.aborted) return failure('failed', 503, 'archwright: the request took too long');
+  if (error instanceof KubeError)
+    log.warn({ err: error }, 'the caller of a request for image facts could not be checked');
+  else log.error({ err: error }, 'a request for image facts failed unexpectedly');
+  const message =
+    'archwright: the caller could not be checked, or the lookup failed; see the log of the controller';
+  return failure('failed', 503, message);
 }
 
 /** As the API server writes errors: its clients show the message. */
