@@ -128,11 +128,6 @@ export interface CacheTimes {
  */
 export const confirmedMs = 5000;
 
-/** @returns milliseconds */
-function usualAgeOf(pullPolicy: PullPolicy, times: CacheTimes): number {
-  return pullPolicy === 'Always' ? (times.pullAlwaysCacheTime ?? 0) : times.ifNotPresentCacheTime;
-}
-
 /** Facts of any age will do: the cache answers with what it knows, and does not confirm it. */
 export function ofAnyAge(request: ImageRequest): ImageRequest {
   return { ...request, maxAgeMs: Number.POSITIVE_INFINITY };
@@ -162,9 +157,10 @@ export function createRequestOf(
   const parse = createReferenceCache();
   return (image, pullPolicy, { namespace, serviceAccount, maxAgeMs: mostMs = Number.POSITIVE_INFINITY }) => {
     const reference = parse(image);
+    const { ifNotPresentCacheTime, pullAlwaysCacheTime = 0 } = times();
+    const usualMs = pullPolicy === 'Always' ? pullAlwaysCacheTime : ifNotPresentCacheTime;
     // A digest is immutable.
-    const isTag = reference.digest === undefined;
-    const maxAgeMs = isTag ? Math.min(mostMs, usualAgeOf(pullPolicy, times())) : Number.POSITIVE_INFINITY;
+    const maxAgeMs = reference.digest === undefined ? Math.min(mostMs, usualMs) : Number.POSITIVE_INFINITY;
     const shortName = resolvesShortNames() ? shortNameOf(image) : undefined;
     const named = shortName === undefined ? {} : { shortName };
     const request = { image, reference, ...named, maxAgeMs, pullCredentials: [], namespace };

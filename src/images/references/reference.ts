@@ -22,7 +22,7 @@ export interface Reference {
 
 export const defaultDomain = 'docker.io';
 export const defaultTag = 'latest';
-const legacyDefaultDomain = 'index.docker.io';
+export const legacyDefaultDomain = 'index.docker.io';
 const officialPrefix = 'library/';
 const identifierPattern = /^[a-f0-9]{64}$/;
 
@@ -105,14 +105,14 @@ function looksLikeDomain(head: string): boolean {
 }
 
 /** As many images as a large cluster uses at a time; about 2 MiB. */
-const usualSize = 4096;
+const maxCached = 4096;
 
 /** Longer texts are not cached. A path has up to 255 characters, a tag 128, a digest 135. */
 export const maxCachedLength = 1024;
 
 /** A `parseReference` that remembers, so that an image that is used again and again is parsed once. */
-export function createReferenceCache(size = usualSize): (image: string) => Reference {
-  const parsed = new BoundedMap<string, Reference>(size);
+export function createReferenceCache(): (image: string) => Reference {
+  const parsed = new BoundedMap<string, Reference>(maxCached);
   return (image) => {
     // The oldest leave first: noting each use would cost the warm path more than parsing again.
     const known = parsed.peek(image);

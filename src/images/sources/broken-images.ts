@@ -5,7 +5,8 @@
  * its own log, so a note holds only for the namespaces in which it was seen: a container cannot push pods of
  * others off an architecture by printing an error.
  */
-import { asObject, parseJson } from '../../http/json.ts';
+import * as v from 'valibot';
+import { parseJson } from '../../http/json.ts';
 import { amd64Levels, highestOf } from '../../nodes/amd64-level.ts';
 import type { Amd64Level } from '../../nodes/node-class.ts';
 import type { ImageFacts } from '../facts/facts.ts';
@@ -91,22 +92,21 @@ export function parseBroken(data: Readonly<Record<string, unknown>> | undefined)
     .flatMap(([key, value]) => noteOf(key, value) ?? []);
 }
 
+const written = v.object({
+  image: v.string(),
+  namespaces: v.pipe(
+    v.array(v.string()),
+    v.transform((names) => names.slice(0, maxNamespaces)),
+  ),
+  until: v.pipe(v.string(), v.transform(Date.parse), v.number()),
+});
+
 function noteOf(key: string, value: unknown): BrokenImage | undefined {
   const [, hex, digit, architecture = 'amd64'] = keyForm.exec(key) ?? [];
-  if (hex === undefined || typeof value !== 'string') return undefined;
   const level = amd64Levels.find((each) => String(each) === digit);
-  const { image, namespaces, until } = asObject(parseJson(value)) ?? {};
-  if (typeof image !== 'string' || !Array.isArray(namespaces) || typeof until !== 'string') return undefined;
-  const time = Date.parse(until);
-  if (Number.isNaN(time)) return undefined;
-  return {
-    digest: `sha256:${hex}`,
-    architecture,
-    ...(level && { level }),
-    image,
-    namespaces: namespaces.filter((name) => typeof name === 'string').slice(0, maxNamespaces),
-    until: time,
-  };
+  const { success, output } = v.safeParse(written, typeof value === 'string' && parseJson(value));
+  if (hex === undefined || !success) return undefined;
+  return { digest: `sha256:${hex}`, architecture, ...(level && { level }), ...output };
 }
 
 /** @param now wall clock, milliseconds; a note counts until its time */

@@ -4,21 +4,9 @@
  * lists them.
  */
 import { createHash } from 'node:crypto';
-import { asObject, parseJson } from '../../http/json.ts';
+import * as v from 'valibot';
+import { parseJson } from '../../http/json.ts';
 import { isDigest } from '../../registry/manifests/manifest.ts';
-
-export interface DriftedTag {
-  /** Normalized, such as `docker.io/library/nginx:1.29`. */
-  readonly image: string;
-  /** What the tag names now. */
-  readonly digest: string;
-  /** Platforms of running pods that the tag lost, such as `linux/arm64`; only those that nodes need. */
-  readonly lost: readonly string[];
-  /** Platforms that the tag has and running pods have not. */
-  readonly gained: readonly string[];
-  /** When it was found. Wall clock, milliseconds. */
-  readonly since: number;
-}
 
 /** More than people would read. */
 export const maxDriftedTags = 1000;
@@ -29,7 +17,23 @@ const maxImageLength = 1024;
 const maxPlatforms = 64;
 /** Operating system, architecture and variant have at most 63 characters each. */
 const maxPlatformLength = 200;
-const keyForm = /^[0-9a-f]{32}$/u;
+
+const text = (maxLength: number) => v.pipe(v.string(), v.maxLength(maxLength));
+const platforms = v.pipe(v.array(text(maxPlatformLength)), v.maxLength(maxPlatforms), v.readonly());
+
+const note = v.object({
+  /** Normalized, such as `docker.io/library/nginx:1.29`. */
+  image: text(maxImageLength),
+  /** What the tag names now. */
+  digest: v.pipe(v.string(), v.check(isDigest)),
+  /** Platforms of running pods that the tag lost, such as `linux/arm64`; only those that nodes need. */
+  lost: platforms,
+  /** Platforms that the tag has and running pods have not. */
+  gained: platforms,
+  /** When it was found. Wall clock, milliseconds. */
+  since: v.pipe(v.string(), v.transform(Date.parse), v.number()),
+});
+export type DriftedTag = Readonly<v.InferOutput<typeof note>>;
 
 /** For people: `lost arm64, now has riscv64`. Linux is not named. */
 export function describeDrift({ lost, gained }: Pick<DriftedTag, 'lost' | 'gained'>): string {
@@ -59,17 +63,6 @@ export function parseDrifted(data: Readonly<Record<string, unknown>> | undefined
 }
 
 function noteOf(key: string, value: unknown): DriftedTag | undefined {
-  if (!keyForm.test(key) || typeof value !== 'string') return undefined;
-  const { image, digest, lost, gained, since } = asObject(parseJson(value)) ?? {};
-  if (typeof image !== 'string' || image.length > maxImageLength || keyOfDrifted(image) !== key)
-    return undefined;
-  if (typeof digest !== 'string' || !isDigest(digest) || typeof since !== 'string') return undefined;
-  const time = Date.parse(since);
-  if (!isPlatforms(lost) || !isPlatforms(gained) || Number.isNaN(time)) return undefined;
-  return { image, digest, lost, gained, since: time };
-}
-
-function isPlatforms(value: unknown): value is readonly string[] {
-  if (!Array.isArray(value) || value.length > maxPlatforms) return false;
-  return value.every((each) => typeof each === 'string' && each.length <= maxPlatformLength);
+  const { success, output } = v.safeParse(note, typeof value === 'string' && parseJson(value));
+  return success && keyOfDrifted(output.image) === key ? output : undefined;
 }

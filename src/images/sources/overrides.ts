@@ -11,10 +11,9 @@
 import { glob } from '../../names/glob.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { ImageFacts } from '../facts/facts.ts';
-import type { Platform } from '../../names/platform.ts';
 import { amd64Levels } from '../../nodes/amd64-level.ts';
 import type { Amd64Level } from '../../nodes/node-class.ts';
-import { defaultDomain, defaultTag, type Reference } from '../references/reference.ts';
+import { defaultDomain, defaultTag, legacyDefaultDomain, type Reference } from '../references/reference.ts';
 
 export interface ImageOverride {
   readonly match: string;
@@ -34,8 +33,6 @@ export interface Overrides {
   readonly levelOf?: ((reference: Reference) => Amd64Level | undefined) | undefined;
 }
 
-const legacyDomain = 'index.docker.io';
-
 /** Nothing is overridden. */
 export const noOverrides: Overrides = { find: () => undefined };
 
@@ -54,17 +51,16 @@ export class OverridePatternError extends Error {
   }
 }
 
-interface Compiled {
-  readonly matches: (reference: Reference) => boolean;
-  /** `undefined`: the registry decides. */
-  readonly platforms: readonly Platform[] | undefined;
-  readonly level: Amd64Level | undefined;
-}
-
 /** @throws OverridePatternError */
 export function compileOverrides(overrides: readonly ImageOverride[], clock: Clock): Overrides {
-  const compiled = overrides.map(compile);
-  const first = (reference: Reference) => compiled.find((override) => override.matches(reference));
+  const compiled = overrides.map(({ match, architectures, level: written }) => ({
+    matches: imagePattern(match),
+    platforms:
+      architectures &&
+      podSystems.flatMap((os) => architectures.map((architecture) => ({ os, architecture }))),
+    level: amd64Levels.find((each) => written === `v${each}`),
+  }));
+  const first = (reference: Reference) => compiled.find(({ matches }) => matches(reference));
   return {
     ...(compiled.some(({ level }) => level) && { levelOf: (reference) => first(reference)?.level }),
     find: (image, reference) => {
@@ -74,16 +70,6 @@ export function compileOverrides(overrides: readonly ImageOverride[], clock: Clo
       const confirmedAt = new Date(clock.now()).toISOString();
       return { image, platforms, ...origin, confirmedAt, stale: false };
     },
-  };
-}
-
-function compile({ match, architectures, level }: ImageOverride): Compiled {
-  return {
-    matches: imagePattern(match),
-    platforms:
-      architectures &&
-      podSystems.flatMap((os) => architectures.map((architecture) => ({ os, architecture }))),
-    level: amd64Levels.find((each) => level === `v${each}`),
   };
 }
 
@@ -119,6 +105,6 @@ function withDomain(repository: string): string {
   const slash = repository.indexOf('/');
   const head = slash < 0 ? repository : repository.slice(0, slash);
   if (slash < 0) return head.includes('**') ? head : `${defaultDomain}/library/${head}`;
-  if (head === legacyDomain) return defaultDomain + repository.slice(slash);
+  if (head === legacyDefaultDomain) return defaultDomain + repository.slice(slash);
   return /[.:*A-Z]/.test(head) || head === 'localhost' ? repository : `${defaultDomain}/${repository}`;
 }

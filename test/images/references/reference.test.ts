@@ -153,7 +153,7 @@ t.test('property: a formatted reference parses to itself', async (t) => {
 });
 
 t.test('short references are parsed once', async (t) => {
-  const parse = createReferenceCache(2);
+  const parse = createReferenceCache();
   t.equal(parse('nginx'), parse('nginx'));
   t.equal(parse('nginx').repository, 'docker.io/library/nginx');
   t.throws(() => parse('NGINX'), { name: 'InvalidReference' });
