@@ -51,8 +51,6 @@ export interface FleetOptions extends Omit<AgentsOptions, 'closing'> {
   readonly metrics: Metrics;
   /** Nodes that may receive pull secrets. Default: all. */
   readonly pullSecretNodes?: PullSecretNodes | undefined;
-  /** Limit of one lookup, milliseconds; the caller's signal may end it sooner. */
-  readonly lookupTimeoutMs?: number;
 }
 
 /** All agents together: a few hundred bytes for 100,000 images, twice, as nodes come and go. */
@@ -70,16 +68,7 @@ export function createFleet(options: FleetOptions) {
   showAgents(options.metrics, agents);
   const attempt = counts(options.metrics, attempts, 'outcome', attemptOutcomes);
   const places = new FairSemaphores(limitsPerAgent);
-  const context = {
-    agents,
-    connection,
-    places,
-    attempt,
-    pullSecretNodes,
-    clock,
-    log,
-    timeoutMs: options.lookupTimeoutMs,
-  };
+  const context = { agents, connection, places, attempt, pullSecretNodes, clock, log };
   let classes: (() => NodeClasses | undefined) | undefined;
   /** What the kubelet says of its runtime goes first: one wrong agent must not change names for all pods. */
   const mayResolveShortNames = (): boolean => {

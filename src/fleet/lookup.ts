@@ -46,14 +46,12 @@ export interface LookupContext {
   readonly pullSecretNodes?: PullSecretNodes | undefined;
   readonly clock: Clock;
   readonly log: Log;
-  /** Limit of one lookup, milliseconds. */
-  readonly timeoutMs?: number | undefined;
 }
 
 /** Below the connections to one agent (40), so that `/v1/info` need not wait. The cache has as many lookups. */
 export const limitsPerAgent = { places: 36, maxWaiting: 2048 };
 /** Just less than the cache gives a lookup (15 s), so that the answer names the agents that failed. */
-const usualTimeoutMs = 14_000;
+const timeoutMs = 14_000;
 /** The agent answers this much before time is up, so that its answer still arrives. */
 const answerMarginMs = 100;
 /** If the owner and the next agent fail, a third is unlikely to help within the time. */
@@ -78,16 +76,7 @@ export async function lookUp(
   groups: Iterable<readonly AgentAddress[]>,
   signal: AbortSignal,
 ): Promise<ImageFacts | FactsError> {
-  const {
-    agents,
-    connection,
-    places,
-    attempt,
-    pullSecretNodes,
-    clock,
-    log,
-    timeoutMs = usualTimeoutMs,
-  } = context;
+  const { agents, connection, places, attempt, pullSecretNodes, clock, log } = context;
   const deadline = clock.monotonic() + timeoutMs;
   const leftMs = (): number => (signal.aborted ? 0 : deadline - clock.monotonic());
   const nodes = request.pullCredentials.length > 0 ? pullSecretNodes : undefined;

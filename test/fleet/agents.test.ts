@@ -11,14 +11,13 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { like } from '../support/like.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { until } from '../support/until.ts';
-import { createAgentList, createPki, type Script, startFleet, startScripted } from './support.ts';
+import { agentsOf, createAgentList, cut, type Script, startFleet } from './support.ts';
 
 const request = requestFor('registry.example/team/app:1');
 const minute = 60_000;
 
 async function setup(t: Test, scripts: readonly Script[], nodes: readonly (string | undefined)[] = []) {
-  const pki = await createPki(t);
-  const agents = await Promise.all(scripts.map((script) => startScripted(t, pki, script)));
+  const agents = agentsOf(scripts);
   const discovery = createAgentList();
   const list = (names = nodes): void => {
     const listed = agents.map(({ url }, index) => ({ url, node: names[index] }));
@@ -27,7 +26,7 @@ async function setup(t: Test, scripts: readonly Script[], nodes: readonly (strin
   list();
   const clock = createFakeClock();
   const { log, lines } = recordingLog();
-  const { fleet, metric } = await startFleet(t, pki, discovery, { clock, log });
+  const { fleet, metric } = startFleet(t, agents, { discovery, clock, log });
   await fleet.grouped(neverAborted);
   return {
     agents,
@@ -90,7 +89,7 @@ t.test('an agent that stops keeps its group; one that leaves has none', async (t
     { fingerprint: 'a' },
     { fingerprint: 'b' },
   ]);
-  await agents[1]?.stop();
+  if (agents[1]) agents[1].script.info = cut;
   await clock.advance(minute);
   await fleet.grouped(neverAborted);
   t.equal(await groups(), 2);
@@ -101,11 +100,9 @@ t.test('an agent that stops keeps its group; one that leaves has none', async (t
 
 t.test('an agent that gives no information is asked again after five seconds', async (t) => {
   let answers = 0;
-  const info: Script['info'] = (response) => {
+  const info = () => {
     answers += 1;
-    return answers < 4
-      ? void response.writeHead(503).end()
-      : { credentialFingerprint: 'a', nodeName: 'n1', node: { amd64Level: 2 } };
+    return answers < 4 ? cut() : { credentialFingerprint: 'a', nodeName: 'n1', node: { amd64Level: 2 } };
   };
   const { clock, fleet } = await setup(t, [{ info }]);
   t.equal(fleet.nodeReports().size, 0);
@@ -140,7 +137,7 @@ t.test('of the limits of Docker Hub, the one with the smallest part left counts'
   await clock.advance(minute);
   await fleet.grouped(neverAborted);
   t.strictSame(await left(), [0, 100]);
-  for (const { script } of agents) script.info = () => 503;
+  for (const { script } of agents) script.info = cut;
   await clock.advance(minute);
   await fleet.grouped(neverAborted);
   t.strictSame(await left(), [0, 0], 'silent agents say nothing');
@@ -262,7 +259,11 @@ t.test('grouped waits for an agent that is silent, until its signal aborts; new 
     { fingerprint: 'b' },
   ]);
   let isAsked = false;
-  if (agents[0]) agents[0].script.info = () => void (isAsked = true);
+  const silent = () => {
+    isAsked = true;
+    return new Promise(() => undefined);
+  };
+  if (agents[0]) agents[0].script.info = silent;
   discovery.set([]);
   discovery.set(agents.slice(0, 1));
   await until(() => isAsked);
@@ -307,7 +308,7 @@ t.test('without an agent that answers, the fleet is unavailable after 30 s', asy
   await fleet.grouped(neverAborted);
   t.strictSame([fleet.isAvailable(), await isShown()], [true, 1]);
   like(t, logged(), [gone, back]);
-  await agents[0]?.stop();
+  if (agents[0]) agents[0].script.info = cut;
   await clock.advance(60_000);
   await fleet.grouped(neverAborted);
   t.equal(await metric('archwright_fleet_agents{state="silent"}'), 1);

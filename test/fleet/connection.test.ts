@@ -6,7 +6,7 @@ import { openTlsFiles, type TlsSource } from '../../src/serving/tls-files.ts';
 import { silentLog } from '../support/captured.ts';
 import { writeTls } from '../serving/support.ts';
 import { createCa } from '../support/certificates.ts';
-import { clientNames, connect, createPki, serverNames, startScripted, type Script } from './support.ts';
+import { clientNames, connect, createPki, serverNames, startScripted, type ServerScript } from './support.ts';
 import { until } from '../support/until.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { like } from '../support/like.ts';
@@ -14,7 +14,7 @@ import { like } from '../support/like.ts';
 const call = { signal: neverAborted, maxBytes: 10_000, body: { images: [], deadlineMs: 1 } };
 
 /** An agent, a connection to it, and a request on that connection. */
-async function setup(t: Test, script: Script = {}, options?: Parameters<typeof connect>[2]) {
+async function setup(t: Test, script: ServerScript = {}, options?: Parameters<typeof connect>[2]) {
   const pki = await createPki(t);
   const agent = await startScripted(t, pki, script);
   const connection = await connect(t, pki, options);
@@ -158,7 +158,9 @@ t.test('an abort ends a request with a timeout', async (t) => {
   t.equal(agent.requests.length, 0, 'nothing is sent');
 });
 
-t.test('an agent that has ended is unreachable', async (t) => {
+t.test('an agent that is silent, or has ended, is unreachable', async (t) => {
+  const silent = await setup(t, { facts: () => undefined }, { limits: { headerMs: 50 } });
+  await fails(t, silent.ask(), 'unreachable', /^127\.0\.0\.1:\d+ cannot be reached: .*longer than 50 ms/);
   const { agent, ask } = await setup(t);
   await agent.stop();
   await fails(t, ask(), 'unreachable', /^127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
@@ -181,7 +183,7 @@ t.test('a request on a stale connection is sent again on a new one', async (t) =
 t.test('a renewed certificate serves new connections, and running requests finish', async (t) => {
   const names: unknown[] = [];
   let release: (() => void) | undefined;
-  const script: Script = {
+  const script: ServerScript = {
     facts: (body, response, request) => {
       const socket = request.socket as unknown as { getPeerCertificate(): { subject: { CN: string } } };
       names.push(socket.getPeerCertificate().subject.CN);
@@ -247,6 +249,11 @@ t.test('malformed, oversized and truncated responses are refused', async (t) => 
   const cases: [(response: ServerResponse) => unknown, AgentErrorCode, RegExp][] = [
     [(response) => response.end('<html>'), 'bad-answer', /not JSON/],
     [(response) => response.end('x'.repeat(20_000)), 'bad-answer', /larger than 10000 bytes/],
+    [
+      (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'),
+      'bad-answer',
+      /compressed/,
+    ],
     [(response) => response.writeHead(500).end('x'.repeat(100_000)), 'bad-answer', /larger than 8192 bytes/],
     [
       (response) => response.writeHead(200, { 'content-length': 9 }).write('{', () => response.destroy()),

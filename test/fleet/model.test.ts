@@ -1,51 +1,36 @@
 /**
- * Lookups through random fleets of real servers beside a reference model: the answer, which agents get a request
+ * Lookups through random fleets beside a reference model: the answer, which agents get a request
  * in which order, at most eight, pull secrets on chosen nodes only, and an end in time.
  */
 import * as fc from 'fast-check';
-import t from 'tap';
-import { createFleet } from '../../src/fleet/fleet.ts';
-import type { AgentConnection } from '../../src/fleet/connection.ts';
+import t, { type Test } from 'tap';
+import { AgentError, type AgentErrorCode } from '../../src/fleet/connection.ts';
+import { Ranking } from '../../src/fleet/discovery.ts';
 import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { silentLog } from '../support/captured.ts';
 import { sized } from '../support/exhaustive.ts';
 import { digestOf, factsOf, failureOf, requestFor } from '../support/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import {
-  type Answer,
-  connect,
-  createAgentList,
-  createPki,
-  cut,
-  denied,
-  orderOf,
-  responding,
-  type Script,
-  type ScriptedAgent,
-  startScripted,
-} from './support.ts';
+import { type Answer, cut, denied, hanging, type LocalAgent, startFleet } from './support.ts';
 
-const timeoutMs = 8000;
+const timeoutMs = 14_000;
 /** Agents that failed are asked for their information again. */
 const tickMs = 5000;
 const image = `registry.example/team/app@${digestOf('app')}`;
 const lie = 's390x';
 
+const failing = (code: AgentErrorCode) => (): never => {
+  throw new AgentError(code, 'no answer');
+};
+
 /** Answers of an agent that tell nothing of the image. */
 const failures = {
   lost: cut,
-  refused: (_, response) => void response.writeHead(403).end(),
-  overloaded: (_, response) => void response.writeHead(503).end(),
-  rejected: (_, response) => void response.writeHead(400).end(),
-  huge: (_, response) => void response.end('x'.repeat(300_000)),
-  'no JSON': (_, response) => void response.end('<html>'),
-  'another image': () => ({
-    results: [factsOf('registry.example/team/other:1', { digest: digestOf('app') })],
-  }),
-  'another digest': () => ({ results: [factsOf(image, { digest: digestOf('other') })] }),
-  'no platform': () => ({ results: [factsOf(image, { platforms: [{ os: '', architecture: lie }] })] }),
+  failed: failing('failed'),
+  rejected: failing('bad-answer'),
+  'another image': () => factsOf('registry.example/team/other:1', { digest: digestOf('app') }),
+  'another digest': () => factsOf(image, { digest: digestOf('other') }),
+  'no platform': () => factsOf(image, { platforms: [{ os: '', architecture: lie }] }),
 } satisfies Record<string, Answer>;
 const codes = [
   'not-found',
@@ -56,7 +41,7 @@ const codes = [
   'timeout',
 ] as const satisfies readonly FactsErrorCode[];
 
-/** `hangs`: it begins to answer, and never ends. `dead`: its port is closed. */
+/** `hangs`: it never answers. `dead`: it never gave any information. */
 type Behavior = 'facts' | (typeof codes)[number] | keyof typeof failures | 'hangs' | 'dead';
 const behaviors: readonly Behavior[] = [
   'facts',
@@ -84,7 +69,7 @@ interface Result {
 }
 
 /** Failures after which an agent gets no further lookup until it answers `/v1/info` again. */
-const faults: ReadonlySet<Behavior> = new Set<Behavior>(['lost', 'refused', 'overloaded']);
+const faults: ReadonlySet<Behavior> = new Set<Behavior>(['lost', 'failed']);
 
 /** @param ranked all agents in the order of lookups @param down names of agents that get none */
 function expected(ranked: readonly ModelAgent[], hasSecrets: boolean, down: readonly string[] = []): Result {
@@ -124,51 +109,34 @@ function expected(ranked: readonly ModelAgent[], hasSecrets: boolean, down: read
   return { code: answer ?? (timeoutMs - tookMs < 300 ? 'timeout' : 'unavailable'), asked, tookMs };
 }
 
-/** Servers that take another behavior in each run. */
-interface Servers {
-  readonly agents: readonly ScriptedAgent[];
-  readonly stopped: readonly ScriptedAgent[];
-  readonly connection: AgentConnection;
-}
-
-function open(
-  { agents, stopped, connection }: Servers,
-  given: readonly ModelAgent[],
-  credentials: readonly string[],
-) {
+function open(t: Test, given: readonly ModelAgent[], credentials: readonly string[]) {
   const clock = createFakeClock();
+  let passing = Promise.resolve();
   const asked: string[] = [];
   const trusted = new Set(given.filter(({ isTrusted }) => isTrusted).map(({ name }) => name));
-  const addresses = given.map(({ name, group, behavior }, index) => {
-    const agent = (behavior === 'dead' ? stopped : agents)[index];
-    if (!agent) throw new Error('too few servers');
-    const facts = answerOf(behavior);
-    const script: Script = {
-      fingerprint: group,
-      facts: (body, ...rest) => {
-        asked.push(name);
-        if ((body.auths !== undefined) !== credentials.length > 0) throw new Error('other credentials');
-        // Only agents that hang let time pass.
-        if (behavior === 'hangs') void clock.advance(body.deadlineMs + 100);
-        return facts(body, ...rest);
-      },
+  const timeOut = async (ms: number, signal: AbortSignal): Promise<void> => {
+    await clock.advance(ms);
+    // Agents are told whole milliseconds.
+    while (!signal.aborted) await clock.advance(0.5);
+  };
+  const agents = given.map(({ name, group, behavior }): LocalAgent => {
+    const answer = answerOf(behavior);
+    const facts: Answer = (body, signal) => {
+      asked.push(name);
+      if ((body.auths !== undefined) !== credentials.length > 0) throw new Error('other credentials');
+      // Only agents that hang let time pass.
+      if (behavior === 'hangs') passing = passing.then(() => timeOut(body.deadlineMs + 100, signal));
+      return answer(body, signal);
     };
-    Object.assign(agent.script, script);
-    return { url: agent.url, node: name };
+    const script = { fingerprint: group, facts, ...(behavior === 'dead' && { info: cut }) };
+    return { url: `https://${name}`, node: name, script, requests: [] };
   });
-  const fleet = createFleet({
-    discovery: createAgentList(addresses),
-    connection,
-    clock,
-    log: silentLog,
-    metrics: createMetrics(),
-    lookupTimeoutMs: timeoutMs,
-    pullSecretNodes: {
-      selector: 'trusted',
-      has: (node) => trusted.has(node),
-      ready: () => Promise.resolve(),
-    },
-  });
+  const pullSecretNodes = {
+    selector: 'trusted',
+    has: (node: string) => trusted.has(node),
+    ready: () => Promise.resolve(),
+  };
+  const { fleet } = startFleet(t, agents, { clock, pullSecretNodes });
   return {
     fleet,
     lookup: async () => {
@@ -184,8 +152,8 @@ function open(
 }
 
 function answerOf(behavior: Behavior): Answer {
-  if (behavior === 'facts' || behavior === 'dead') return () => ({ results: [factsOf(image)] });
-  if (behavior === 'hangs') return responding;
+  if (behavior === 'facts' || behavior === 'dead') return () => factsOf(image);
+  if (behavior === 'hangs') return hanging;
   return behavior in failures
     ? failures[behavior as keyof typeof failures]
     : denied(behavior as FactsErrorCode);
@@ -194,14 +162,8 @@ function answerOf(behavior: Behavior): Answer {
 t.test(
   'property: a lookup asks the agents that the model asks, and answers as the model in time',
   async (t) => {
-    const pki = await createPki(t);
-    const start = () => Promise.all(Array.from({ length: 12 }, () => startScripted(t, pki)));
-    const servers = { agents: await start(), stopped: await start(), connection: await connect(t, pki) };
-    await Promise.all(servers.stopped.map((agent) => agent.stop()));
-
-    const nodes = servers.agents.map(({ url }, index) => ({ url, node: `node-${index}` }));
-    const rank = (await orderOf(image, nodes)).map(({ node }) => node);
-
+    const nodes = Array.from({ length: 12 }, (_, index) => ({ url: '', node: `node-${index}` }));
+    const rank = new Ranking(nodes).order('registry.example/team/app').map(({ node }) => node);
     // A few behaviors in each fleet, so that they meet.
     const fleets = fc
       .uniqueArray(fc.constantFrom(...behaviors), { minLength: 1, maxLength: 4 })
@@ -213,7 +175,7 @@ t.test(
     async function check(agents: readonly Omit<ModelAgent, 'name'>[], credentials: readonly string[]) {
       const given = agents.map((agent, index) => ({ ...agent, name: `node-${index}` }));
       const ranked = rank.flatMap((name) => given.find((each) => each.name === name) ?? []);
-      const { fleet, lookup } = open(servers, given, credentials);
+      const { fleet, lookup } = open(t, given, credentials);
       try {
         await fleet.grouped(neverAborted);
         const first = expected(ranked, credentials.length > 0);

@@ -47,11 +47,8 @@ t.test('one agent of each group is asked', async (t) => {
 
 t.test('results expire', async (t) => {
   const clock = createFakeClock();
-  const { fleet, agents, requestCounts } = await setup(
-    t,
-    [{ fingerprint: 'one' }, { fingerprint: 'two', facts: denied('forbidden') }],
-    { clock },
-  );
+  const scripts = [{ fingerprint: 'one' }, { fingerprint: 'two', facts: denied('forbidden') }];
+  const { fleet, agents, requestCounts } = await setup(t, scripts, clock);
   t.strictSame(short(await pullable(fleet)), { able: ['one'], unable: ['two'] });
   if (agents[1]) delete agents[1].script.facts;
   await clock.advance(10 * minute - 1);
@@ -82,11 +79,8 @@ t.test('fewer than two known groups are not surveyed', async (t) => {
 
 t.test('an unreachable group is unknown, and surveyed again after a minute', async (t) => {
   const clock = createFakeClock();
-  const { fleet, requestCounts } = await setup(
-    t,
-    [{ fingerprint: 'one' }, { fingerprint: 'two', facts: cut }, { fingerprint: 'two', facts: cut }],
-    { clock },
-  );
+  const failing = { fingerprint: 'two', facts: cut };
+  const { fleet, requestCounts } = await setup(t, [{ fingerprint: 'one' }, failing, failing], clock);
   await pullable(fleet);
   t.strictSame(requestCounts(), [1, 1, 1], 'the next agent of the group gets the request');
   t.strictSame(withNames(await pullable(fleet)), {
@@ -99,13 +93,8 @@ t.test('an unreachable group is unknown, and surveyed again after a minute', asy
 });
 
 t.test('a survey sends the pull credentials, and its results serve only them', async (t) => {
-  const withAuths: Answer = (body) => ({
-    results: body.images.map((each) =>
-      body.auths
-        ? factsOf(each.image, { credentialSource: 'pull-secret' })
-        : failureOf(each.image, 'unauthorized'),
-    ),
-  });
+  const withAuths: Answer = ({ auths }) =>
+    auths ? factsOf(image, { credentialSource: 'pull-secret' }) : failureOf(image, 'unauthorized');
   const { fleet } = await setup(t, [{ fingerprint: 'one' }, { fingerprint: 'two', facts: withAuths }]);
   const own = requestFor(image, { credentials: ['id-1'] });
   await pullable(fleet);

@@ -1,22 +1,22 @@
-/** Scripted agents for tests (real servers with mutual TLS), connections to them, and fleets over them. */
+/** Agents for tests, in this process or as servers with mutual TLS, connections to them, and fleets over them. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import { Readable } from 'node:stream';
 import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
+import { unlessAborted } from '../../src/async/wait.ts';
 import { agentServerName } from '../../src/certificates/agent-names.ts';
 import {
+  AgentError,
   createConnection,
   type AgentConnection,
   type ConnectionOptions,
 } from '../../src/fleet/connection.ts';
 import { openTlsFiles } from '../../src/serving/tls-files.ts';
-import type { AgentAddress, Discovery } from '../../src/fleet/discovery.ts';
+import { Ranking, type AgentAddress, type Discovery } from '../../src/fleet/discovery.ts';
 import { createFleet, type FleetOptions } from '../../src/fleet/fleet.ts';
-import type { FactsErrorCode, ImageRequest } from '../../src/images/facts/facts.ts';
-import type { Clock } from '../../src/async/clock.ts';
+import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { NodeReport } from '../../src/nodes/node-report.ts';
 import { tlsDirectory } from '../serving/support.ts';
@@ -48,81 +48,105 @@ export async function createPki(t: Test): Promise<Pki> {
 
 /** A request to an agent. */
 export interface FactsRequest {
-  readonly images: readonly { readonly image: string; readonly maxAgeMs?: number }[];
+  readonly images: readonly [{ readonly image: string; readonly maxAgeMs?: number }];
   readonly namespace?: string;
   readonly auths?: unknown;
   readonly serviceAccount?: unknown;
   readonly deadlineMs: number;
 }
 
-export interface Script {
+/** What an agent says of itself. */
+interface Reported {
   fingerprint?: string;
   /** Reported node name. Default: none. */
   node?: string;
   architecture?: string;
   /** Reported runtime and CPU of the node. */
   report?: NodeReport;
-  /**
-   * The answer to `POST /v1/facts`: `results` as lines, anything else as JSON; `undefined`: it is written to
-   * `response`.
-   */
-  facts?: (body: FactsRequest, response: ServerResponse, request: IncomingMessage) => unknown;
-  /** Writes the answer to `GET /v1/facts`. */
-  known?: (response: ServerResponse) => void;
-  /** The answer to `GET /v1/info`. */
-  info?: (response: ServerResponse) => unknown;
 }
 
-export interface ScriptedAgent {
-  readonly url: string;
-  readonly port: number;
-  /** Can be changed while the agent runs. */
+/** Of an agent in this process. It can be changed while the agent is used. */
+export interface Script extends Reported {
+  /** The answer to `POST /v1/facts`. Default: facts of the image. */
+  facts?: Answer;
+  /** The lines of `GET /v1/facts`. */
+  known?: () => Iterable<string> | AsyncIterable<string>;
+  /** The answer to `GET /v1/info`. */
+  info?: () => unknown;
+}
+export type Answer = (body: FactsRequest, signal: AbortSignal) => unknown;
+
+export interface LocalAgent extends AgentAddress {
   readonly script: Script;
   readonly requests: FactsRequest[];
-  /** Number of connections opened so far. */
-  readonly connections: () => number;
-  /** Number of open connections. */
-  open(): Promise<number>;
-  stop(): Promise<void>;
 }
 
-/** Starts a scripted agent. By default it has facts of every image. */
-export async function startScripted(t: Test, pki: Pki, script: Script = {}): Promise<ScriptedAgent> {
+/** Of a server: an answer that is `undefined` is written to `response`. */
+export interface ServerScript extends Reported {
+  facts?: (body: FactsRequest, response: ServerResponse, request: IncomingMessage) => unknown;
+  known?: (response: ServerResponse) => void;
+}
+
+const infoOf = ({ fingerprint = 'same', node: nodeName, architecture, report: node }: Reported) => ({
+  credentialFingerprint: fingerprint,
+  nodeName,
+  architecture,
+  node,
+});
+const factsOfAny = ({ images: [{ image }] }: FactsRequest): ImageFacts => factsOf(image);
+
+/** An agent that answers with this error. */
+export const denied =
+  (code: FactsErrorCode): Answer =>
+  ({ images: [{ image }] }) =>
+    failureOf(image, code);
+/** The connection ends within the answer. */
+export const cut = (): never => {
+  throw new AgentError('unreachable', 'the connection was lost during the response');
+};
+/** Never answers. */
+export const hanging: Answer = (_, signal) => unlessAborted(new Promise(() => undefined), signal);
+
+/** A connection to agents in this process. */
+function connectionTo(agents: readonly LocalAgent[]): AgentConnection {
+  const copy = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+  const agentAt = (url: string): LocalAgent => agents.find((agent) => agent.url === url) ?? cut();
+  return {
+    json: async (url, path, { body, signal }) => {
+      const { script, requests } = agentAt(url);
+      if (path === '/v1/info') return copy(await (script.info ? script.info() : infoOf(script)));
+      const request = copy(body) as FactsRequest;
+      requests.push(request);
+      return copy(await (script.facts ?? factsOfAny)(request, signal));
+    },
+    lines: async function* (url) {
+      yield* agentAt(url).script.known?.() ?? [];
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** Starts an agent as a server. By default it has facts of every image. */
+export async function startScripted(t: Test, pki: Pki, script: ServerScript = {}) {
   const { cert, key } = await pki.ca.issue(serverNames);
   const requests: FactsRequest[] = [];
   let connections = 0;
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    let answer: unknown;
-    if (request.url === '/v1/info') {
-      const { fingerprint = 'same', node: nodeName, architecture, report: node } = script;
-      answer = script.info
-        ? script.info(response)
-        : { credentialFingerprint: fingerprint, nodeName, architecture, node };
-    } else if (request.method === 'GET') {
-      if (script.known) return script.known(response);
-      response.end();
-      return;
-    } else {
-      const body = (await json(request)) as FactsRequest;
-      requests.push(body);
-      answer = script.facts
-        ? script.facts(body, response, request)
-        : { results: body.images.map(({ image }) => factsOf(image)) };
-    }
-    const results = (answer as { readonly results?: unknown } | undefined)?.results;
-    if (Array.isArray(results)) {
-      response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-      response.end(results.map((line) => `${JSON.stringify(line)}\n`).join(''));
-    } else if (answer !== undefined) {
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
-    }
+  async function answerTo(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
+    if (request.url === '/v1/info') return infoOf(script);
+    if (request.method === 'GET') return script.known ? script.known(response) : void response.end();
+    const body = (await json(request)) as FactsRequest;
+    requests.push(body);
+    return script.facts ? script.facts(body, response, request) : factsOfAny(body);
   }
 
   const server = createServer(
     { cert, key, ca: pki.ca.cert, requestCert: true, rejectUnauthorized: true },
     (request, response) => {
-      handle(request, response).catch(() => response.destroy());
+      answerTo(request, response).then(
+        (answer) => answer !== undefined && response.end(JSON.stringify(answer)),
+        () => response.destroy(),
+      );
     },
   );
   server.on('secureConnection', () => {
@@ -138,15 +162,18 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
   return {
     url: `https://127.0.0.1:${port}`,
     port,
+    /** Can be changed while the agent runs. */
     script,
     requests,
+    /** Number of connections opened so far. */
     connections: () => connections,
+    /** Number of open connections. */
     open: promisify(server.getConnections.bind(server)),
     stop,
   };
 }
 
-/** Opens a connection that is closed with the test. */
+/** Opens a connection to servers that is closed with the test. */
 export async function connect(
   t: Test,
   pki: Pki,
@@ -160,42 +187,34 @@ export async function connect(
 }
 
 /** A discovery that a test fills. */
-export function createAgentList(
-  agents: readonly AgentAddress[] = [],
-): Discovery & { readonly set: (agents: readonly AgentAddress[]) => void } {
+export function createAgentList(agents: readonly AgentAddress[] = []) {
   const listeners: (() => void)[] = [];
   return {
-    set: (found) => {
+    set: (found: readonly AgentAddress[]) => {
       agents = found;
       for (const listener of listeners) listener();
     },
     current: () => agents,
     ready: () => Promise.resolve(),
     onChange: (listener) => void listeners.push(listener),
-  };
+  } satisfies Discovery & Record<'set', unknown>;
 }
 
 export const image = 'registry.example/team/app:1';
 
-export interface SetupOptions {
-  readonly lookupTimeoutMs?: number;
-  /** Default: one on which no time passes. */
-  readonly clock?: Clock;
-  /** Of the connection. */
-  readonly silenceMs?: number;
+/** Agents in this process, in the order in which a lookup of `image` asks them. */
+export function agentsOf(scripts: readonly Script[]): LocalAgent[] {
+  const addresses = scripts.map((_, index) => ({ url: `https://10.0.0.${index + 1}:9443` }));
+  const ranked = new Ranking(addresses).order('registry.example/team/app');
+  return ranked.map(({ url }, index) => ({ url, script: { ...scripts[index] }, requests: [] }));
 }
 
 /** A fleet of these agents, which is closed with the test. */
-export async function startFleet(
-  t: Test,
-  pki: Pki,
-  agents: Discovery | readonly AgentAddress[],
-  options: Partial<FleetOptions> = {},
-) {
+export function startFleet(t: Test, agents: readonly LocalAgent[], options: Partial<FleetOptions> = {}) {
   const metrics = createMetrics();
   const fleet = createFleet({
-    discovery: 'current' in agents ? agents : createAgentList(agents),
-    connection: options.connection ?? (await connect(t, pki)),
+    discovery: createAgentList(agents),
+    connection: connectionTo(agents),
     clock: createFakeClock(),
     log: silentLog,
     metrics,
@@ -209,85 +228,21 @@ export async function startFleet(
   };
 }
 
-/** URLs of the agents that a fleet asks for these images, in their order. All agents answer, in this process. */
-export async function ownersOf(images: readonly string[], agents: readonly AgentAddress[]) {
-  const asked: string[] = [];
-  const fleet = createFleet({
-    discovery: createAgentList(agents),
-    connection: {
-      json: (url, path, { body }) => {
-        if (path === '/v1/info') return Promise.resolve({ credentialFingerprint: 'same' });
-        asked.push(url);
-        return Promise.resolve(factsOf((body as FactsRequest).images[0]?.image ?? ''));
-      },
-      lines: () => Readable.from([]),
-      close: () => Promise.resolve(),
-    },
-    clock: createFakeClock(),
-    log: silentLog,
-    metrics: createMetrics(),
-  });
-  await fleet.grouped(neverAborted);
-  for (const one of images) await fleet.lookup(requestFor(one), { signal: neverAborted });
-  fleet.close();
-  return asked;
-}
-
-/** Agents in the order in which a lookup asks them: the owner, its successor if it left, and so on. */
-export async function orderOf<Agent extends AgentAddress>(one: string, agents: readonly Agent[]) {
-  const order: Agent[] = [];
-  for (let rest = agents; rest.length > 0; rest = rest.filter((agent) => !order.includes(agent))) {
-    const [owner] = await ownersOf([one], rest);
-    order.push(...rest.filter(({ url }) => url === owner));
-  }
-  return order;
-}
-
-/** A fleet with one agent per script, in the order in which a lookup of `image` tries them. */
-export async function setup(t: Test, scripts: readonly Script[], options: SetupOptions = {}) {
-  const pki = await createPki(t);
-  const started = await Promise.all(scripts.map(() => startScripted(t, pki)));
-  const agents = await orderOf(image, started);
-  for (const [index, agent] of agents.entries()) Object.assign(agent.script, scripts[index]);
+/** A fleet with one agent per script, in the order in which a lookup of `image` asks them; the groups are known. */
+export async function setup(t: Test, scripts: readonly Script[], clock = createFakeClock()) {
+  const agents = agentsOf(scripts);
   const { log, lines } = readableLog();
-  const { silenceMs = 20_000, ...more } = options;
-  const connection = await connect(t, pki, { limits: { dialMs: 20_000, headerMs: silenceMs } });
-  const { fleet, metric } = await startFleet(t, pki, agents, { connection, log, ...more });
-  // After the warm-up the credential groups are known.
-  await fleet.readShared(({ image }) => t.comment(image), neverAborted);
+  const { fleet, metric } = startFleet(t, agents, { log, clock });
+  await fleet.grouped(neverAborted);
   return {
     fleet,
-    /** In the order in which a lookup of `image` tries them. */
     agents,
     lines,
     /** Looks up `image`. */
     lookup: (request: Partial<ImageRequest> = {}, signal = neverAborted) =>
       fleet.lookup({ ...requestFor(image), ...request }, { signal }),
     /** The number of requests at each agent. */
-    requestCounts: () => requestCountsOf(agents),
+    requestCounts: () => agents.map(({ requests }) => requests.length),
     metric,
   };
 }
-
-export type Answer = NonNullable<Script['facts']>;
-
-/** An agent that answers with this error. */
-export const denied =
-  (code: FactsErrorCode): Answer =>
-  (body) => ({
-    results: body.images.map((one) => failureOf(one.image, code)),
-  });
-/** Loses the connection within the answer. */
-export const cut: Answer = (_, response) => {
-  response.writeHead(200, { 'content-length': 100 });
-  response.write('{"results":', () => response.destroy());
-};
-/** Sends the headers of its response only, like an agent that waits for a slow registry. */
-export const responding: Answer = (_, response) =>
-  response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
-
-/** Never answers. */
-export const silent: Answer = () => undefined;
-/** The number of requests at each agent. */
-export const requestCountsOf = (agents: readonly ScriptedAgent[]): number[] =>
-  agents.map((agent) => agent.requests.length);
