@@ -74,9 +74,7 @@ export const networkTargets: readonly FuzzTarget[] = [
   },
   {
     name: 'token responses',
-    examples: [
-      '{"token":"abc","access_token":"abc","expires_in":300,"refresh_token":"r"}',
-    ],
+    examples: ['{"token":"abc","access_token":"abc","expires_in":300,"refresh_token":"r"}'],
     words: words('{ } "token": "expires_in": -1 1e308 null , \\n'),
     feed: (input) => {
       const { lastsMs } = readTokenResponse(parseObject(input));
