@@ -1,13 +1,17 @@
 /**
- * Every unit test: a process for each room, which is a folder beside this file. `--test-arg=ROOM` chooses rooms.
+ * Every unit test. A room is a folder beside this file. `--test-arg=ROOM` chooses rooms. Small rooms share a process,
+ * because starting one and loading modules takes half a second of CPU.
  */
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { compileCache } from './support/compile-cache.ts';
 
-/** A room that takes longer than this hangs. */
+/** A process that takes longer than this hangs. */
 const timeout = 600_000;
+
+/** These start programs, measure memory, or take long. */
+const alone = new Set(['cmd', 'controller', 'daemon', 'examples', 'scripts', 'security', 'support']);
 
 const chosen = process.argv.slice(2);
 const rooms = readdirSync(new URL('.', import.meta.url), { withFileTypes: true })
@@ -28,15 +32,17 @@ const [command, ...args] = isCovered
 t.setTimeout(0);
 t.jobs = Number(process.env['TAP_JOBS'] ?? 1);
 const runner = fileURLToPath(new URL('support/room.ts', import.meta.url));
-for (const room of rooms) {
+const { small = [], ...others } = Object.groupBy(rooms, (room) => (alone.has(room) ? room : 'small'));
+for (const [name, together = []] of Object.entries({ small, ...others })) {
+  if (together.length === 0) continue;
   void t.spawn(
     command ?? '',
-    [...args, runner, room],
+    [...args, runner, ...together],
     {
       env: { ...process.env, ...cache, TAP_TIMEOUT: String(timeout / 1000) },
       timeout,
       buffered: t.jobs > 1,
     },
-    room,
+    name,
   );
 }
