@@ -4,11 +4,8 @@ import type { FactsError, FactsErrorCode, ImageFacts } from '../../src/images/fa
 import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { validReference } from '../../src/images/references/reference.ts';
 import { timeText } from '../../src/kube/events/events.ts';
-import { maxImageBytes, printable } from '../../src/names/printable.ts';
-import { noNodes } from '../../src/nodes/node-classes.ts';
-import type { ImageVerdict } from '../../src/placement/decision.ts';
-import { describeImages } from '../../src/placement/rules/constraint/no-common.ts';
-import { verdictsOf } from '../../src/placement/rules/images/fit.ts';
+import { printable } from '../../src/names/printable.ts';
+import { judgeImages, type JudgedImage } from '../report/verdict.ts';
 import type { AllowList } from './allow-list.ts';
 import type { CheckedPod, ImagePlace, Owner } from './pods.ts';
 
@@ -65,47 +62,32 @@ export function judge(
   allowList: AllowList,
   now: number,
 ): readonly Result[] {
-  // Every class of node is possible in a cluster without nodes, and an image runs on what it names.
-  const verdicts = new Map(verdictsOf(uses, os, factsOf, noNodes).map((each) => [each.image, each]));
-  const neverPulled = new Set(
-    uses.filter(({ pullPolicy }) => pullPolicy === 'Never').map(({ image }) => image),
-  );
-  return places.flatMap((place) =>
-    architectures.map((architecture) => {
-      const found = verdicts.get(place.image);
-      const byImage = neverPulled.has(place.image)
-        ? ({ verdict: 'never-pulled', why: 'it is never pulled, so its architectures are unknown' } as const)
-        : judgeImage(found, os, architecture, now);
+  const all = architectures.map((architecture) => ({
+    architecture,
+    images: judgeImages({ os, wanted: { uses } }, architecture, factsOf),
+  }));
+  return places.flatMap((place) => {
+    const isNever = uses.some((use) => use.image === place.image && use.pullPolicy === 'Never');
+    const error = isNever ? 'never-pulled' : factsOf(place.image)?.error;
+    return all.flatMap(({ architecture, images }) => {
+      const image = images.find(({ image }) => image === place.image);
+      if (image === undefined) return [];
+      const byImage = verdictOn(image, error, now);
       const judged = allowed(pinned(byImage, chosen, architecture), place.image, architecture, allowList);
-      return {
-        ...owner,
-        ...place,
-        architecture,
-        verdict: judged.verdict,
-        why: printable(judged.why, maxWhyBytes),
-      };
-    }),
-  );
+      return { ...owner, ...place, architecture, ...judged, why: printable(judged.why, maxWhyBytes) };
+    });
+  });
 }
 
-function judgeImage(found: ImageVerdict | undefined, os: string, architecture: string, now: number): Judged {
-  const facts = found?.facts;
-  if (found === undefined || facts === undefined) return { verdict: 'unreachable', why: 'no answer in time' };
-  const { error, stale, requiredLevel } = facts;
-  if (error && (found.unknown !== undefined || error.code === 'invalid-reference')) {
-    const again = error.code === 'rate-limited' ? `; ${whenAgain(error, now)}` : '';
-    return { verdict: words[error.code], why: `${errorText(error)}${again}` };
-  }
-  const notes = stale ? ['from the cache, because the registry does not answer'] : [];
-  if (found.architectures !== undefined && !found.architectures.includes(architecture)) {
-    const text = describeImages([found], os).slice(printable(found.image, maxImageBytes).length + 1);
-    return { verdict: 'missing', why: [text, ...notes].join('; ') };
-  }
-  const depends = found.fit?.dependsOn.get(architecture);
-  if (depends !== undefined) notes.unshift(`not on every ${architecture} node: it depends on ${depends}`);
-  if (architecture === 'amd64' && requiredLevel !== undefined)
-    notes.unshift(`needs x86-64-v${requiredLevel}`);
-  return { verdict: 'ok', why: notes.join('; ') };
+function verdictOn(
+  { state, why }: JudgedImage,
+  error: FactsError | 'never-pulled' | undefined,
+  now: number,
+): Judged {
+  if (state !== 'unknown') return { verdict: state === 'ready' ? 'ok' : 'missing', why };
+  if (typeof error !== 'object') return { verdict: error ?? 'unreachable', why };
+  const again = error.code === 'rate-limited' ? `; ${whenAgain(error, now)}` : '';
+  return { verdict: words[error.code], why: `${errorText(error)}${again}` };
 }
 
 /** A shorter time is a back-off of the cache: the registry named none. */

@@ -3,7 +3,6 @@ import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { describeDrift, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
-import type { ImageUse } from '../../src/placement/pod/images.ts';
 import { describeImages } from '../../src/placement/rules/constraint/no-common.ts';
 import { ownArchitecturesOf } from '../../src/placement/rules/constraint/own.ts';
 import { ownFieldsOf } from '../../src/placement/record/own-fields.ts';
@@ -57,50 +56,54 @@ export interface JudgedImage extends Judged {
 /** By image as a pod writes it. */
 export type DriftOf = (image: string) => DriftedTag | undefined;
 
+/** `why` does not name the image. */
 export function judgeImages(
-  { os, wanted }: Pick<MadePod, 'os' | 'wanted'>,
+  { os, wanted: { uses } }: { readonly os: string; readonly wanted: Pick<MadePod['wanted'], 'uses'> },
   architecture: string,
   factsOf: (image: string) => ImageFacts | undefined,
-  driftOf: DriftOf,
+  driftOf: DriftOf = () => undefined,
 ): readonly JudgedImage[] {
-  return verdictsOf(wanted.uses, os, factsOf, noNodes).map((found, index) => {
+  // Every class of node is possible in a cluster without nodes, and an image runs on what it names.
+  return verdictsOf(uses, os, factsOf, noNodes).map((found, index) => {
     const { image, architectures } = found;
-    const { state, why } = stateOf(found, wanted.uses[index], os, architecture, driftOf);
+    const isNever = uses[index]?.pullPolicy === 'Never';
+    const { state, why } = isNever ? neverPulled : stateOf(found, os, architecture, driftOf(image));
     const isKnown = state !== 'unknown' && architectures !== undefined;
     return { image, state, verdict: verdictOf[state], ...(isKnown && { architectures }), why };
   });
 }
 
+const neverPulled = {
+  state: 'unknown',
+  why: 'it is never pulled, so its architectures are unknown',
+} as const;
+
 function stateOf(
   found: ImageVerdict,
-  use: ImageUse | undefined,
   os: string,
   architecture: string,
-  driftOf: DriftOf,
+  drift: DriftedTag | undefined,
 ): Pick<JudgedImage, 'state' | 'why'> {
-  const { image, architectures, unknown, facts } = found;
-  const name = printable(image, maxImageBytes);
-  if (use?.pullPolicy === 'Never')
-    return { state: 'unknown', why: `${name} is never pulled, so its architectures are unknown` };
-  if (unknown !== undefined || facts?.error?.code === 'invalid-reference') {
-    const error = facts?.error;
-    const what = error ? `${error.code}: ${printable(errorText(error), 512)}` : 'no answer in time';
-    return { state: 'unknown', why: `${name}: ${what}` };
+  const { image, architectures, unknown, fit, facts } = found;
+  const { error, stale, requiredLevel, brokenOn } = facts ?? {};
+  if (unknown !== undefined || error?.code === 'invalid-reference') {
+    const why = error ? `${error.code}: ${printable(errorText(error), 512)}` : 'no answer in time';
+    return { state: 'unknown', why };
   }
-  if (architectures === undefined || architectures.includes(architecture)) {
-    const level = architectures && architecture === 'amd64' ? facts?.requiredLevel : undefined;
-    // Pods that run have a gained architecture after their next rollout.
-    const gained = (driftOf(image)?.gained ?? []).filter((each) => each.split('/')[1] === architecture);
-    const whys = [
-      ...(level === undefined ? [] : [`${name} needs x86-64-v${level}`]),
-      ...(gained.length === 0 ? [] : [`${name} ${describeDrift({ lost: [], gained })}`]),
-    ];
-    return { state: 'ready', why: whys.join('; ') };
+  const notes = stale ? ['from the cache, because the registry does not answer'] : [];
+  if (architectures !== undefined && !architectures.includes(architecture)) {
+    const has = describeImages([found], os).slice(printable(image, maxImageBytes).length + 1);
+    if (!brokenOn?.includes(architecture)) return { state: 'image', why: [has, ...notes].join('; ') };
+    return { state: 'broken', why: `${has}; its binaries for ${architecture} are not (exec format error)` };
   }
-  const why = describeImages([found], os);
-  return facts?.brokenOn?.includes(architecture)
-    ? { state: 'broken', why: `${why}; its binaries for ${architecture} are not (exec format error)` }
-    : { state: 'image', why };
+  const depends = fit?.dependsOn.get(architecture);
+  if (depends !== undefined) notes.unshift(`not on every ${architecture} node: it depends on ${depends}`);
+  if (architecture === 'amd64' && requiredLevel !== undefined)
+    notes.unshift(`needs x86-64-v${requiredLevel}`);
+  // Pods that run have a gained architecture after their next rollout.
+  const gained = (drift?.gained ?? []).filter((each) => each.split('/')[1] === architecture);
+  if (gained.length > 0) notes.push(describeDrift({ lost: [], gained }));
+  return { state: 'ready', why: notes.join('; ') };
 }
 
 /**
@@ -126,12 +129,13 @@ export function judgePod(
   const all: readonly Blocker[] = [...byImage, ...(pin === undefined ? [] : [{ cause: pin.cause }])];
   const blockers = all.toSorted((a, b) => causes.indexOf(a.cause) - causes.indexOf(b.cause));
   const verdict = verdictOf[mainState({ blockers })];
-  const why = images.filter((each) => each.verdict === verdict && each.why !== '').map((each) => each.why);
-  return {
-    verdict,
-    why: verdict === 'pinned' ? (pin?.why ?? '') : listed(why, (each) => each, maxWhyBytes),
-    blockers,
-  };
+  const those = images.filter((each) => each.verdict === verdict && each.why !== '');
+  const why = listed(those, textOf, maxWhyBytes);
+  return { verdict, why: verdict === 'pinned' ? (pin?.why ?? '') : why, blockers };
+}
+
+function textOf({ image, state, why }: JudgedImage): string {
+  return `${printable(image, maxImageBytes)}${state === 'unknown' ? ':' : ''} ${why}`;
 }
 
 /** The cause of a pod that cannot run. */

@@ -159,8 +159,8 @@ t.test('a pod has all of its blockers, the most important first', async (t) => {
     [requires('amd64'), ['yes'], amd64, 'affinity'],
     [requires('arm64'), ['yes'], 'yes ()'],
     [{ ...onArch('amd64'), ...requires('amd64') }, ['yes'], amd64, 'selector'],
-    [{}, ['yes', 'broken', 'no'], 'no (y; x)', 'image old:1', 'broken bad:1'],
-    [requires('amd64'), ['unknown', 'no'], 'no (x)', 'image old:1', 'unknown gone:1', 'affinity'],
+    [{}, ['yes', 'broken', 'no'], 'no (bad:1 y; old:1 x)', 'image old:1', 'broken bad:1'],
+    [requires('amd64'), ['unknown', 'no'], 'no (old:1 x)', 'image old:1', 'unknown gone:1', 'affinity'],
   ];
   for (const [spec, names, ...expected] of cases) {
     const { pod } = judgedPod({ name: 'a' });

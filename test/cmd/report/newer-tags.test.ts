@@ -90,10 +90,7 @@ t.test('--html --newer-tags suggests newer tags', async (t) => {
     'the nearest tag with the architecture',
   );
   t.match(text, /Build for the architecture: <span class="name">R\/team\/job:1\.0\.0</);
-  t.match(
-    text,
-    /\["R\/team\/app:1\.2\.3",[^\]]*\["image"\],"amd64","R\/team\/app:1\.3\.0","R\/team\/app:1\.2\.3 has amd64"\]/,
-  );
+  t.match(text, /\["R\/team\/app:1\.2\.3",[^\]]*\["image"\],"amd64","R\/team\/app:1\.3\.0","has amd64"\]/);
   const lists = listsIn(closed).map(({ path, query }) => `${path} ${query.get('last') ?? ''}`);
   const pages = ['app/tags/list ', 'app/tags/list 1.2.4', 'app/tags/list 2.0.0', 'job/tags/list '];
   const wanted = pages.map((page) => `/v2/team/${page}`);
