@@ -4,7 +4,6 @@ import type { Operation, PlacementDecision, PlacementInput } from '../../src/pla
 import { decide } from '../../src/placement/decide.ts';
 import type { OwnerReference, PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
-import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { decidedOutcome, uncheckedRecord } from '../../src/placement/record/read.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
@@ -25,24 +24,7 @@ const maxNamedNodes = 16;
 
 export type RunningNow = ReturnType<typeof runningNow>;
 
-export interface Explanation {
-  readonly subject: Subject;
-  readonly outcome:
-    | {
-        readonly decision: PlacementDecision;
-        readonly patch: readonly Operation[];
-        readonly patched: JsonObject;
-        /** JSON pointer to the pod in `patched`; empty for a pod. */
-        readonly basePath: string;
-        /** Notes that hold for the object's images in its namespace. */
-        readonly broken: readonly BrokenImage[];
-        readonly running?: RunningNow;
-        readonly pods: readonly RunningNow[];
-        /** The object is a workload, which stays as it is: all of this is about its next pods. */
-        readonly isOfPods: boolean;
-      }
-    | { readonly error: string };
-}
+export type Explanation = Awaited<ReturnType<ReturnType<typeof createExplainer>>>;
 
 /** The created function rejects only when `stop` aborts. */
 export function createExplainer(
@@ -52,10 +34,10 @@ export function createExplainer(
     readonly podContext: PodContext;
     readonly stop: AbortSignal;
   },
-): (subject: Subject) => Promise<Explanation> {
+) {
   const { factsOfPod, pullableNodes, brokenNotes, budgetMs, nodes, policies, podContext, stop } = options;
 
-  async function decided(subject: Subject): Promise<Explanation['outcome']> {
+  async function decided(subject: Subject) {
     const { namespace, node } = subject;
     const { pod, template, basePath } = admittedPodOf(subject.request, subject.kind);
     const namespaceLabels = await podContext.namespaceLabels(namespace, stop);
@@ -96,9 +78,12 @@ export function createExplainer(
       decision: { ...decision, warnings: [...decision.warnings, ...onNode] },
       patch,
       patched: patchedObject(changed.object, patch),
+      /** JSON pointer to the pod in `patched`; empty for a pod. */
       basePath: changed.basePath,
+      /** Notes that hold for the object's images in its namespace. */
       broken: brokenAmong(imagesOf(pod.spec), input.facts, namespace),
       ...(isOfCluster(subject, pod) && { running: runningNow(pod, node, nodeArchitecture) }),
+      /** The object is a workload, which stays as it is: all of this is about its next pods. */
       isOfPods,
       pods: (subject.pods ?? []).map((each) => runningNow(each, each.spec.nodeName, nodeArchitecture)),
     };
@@ -134,7 +119,7 @@ export function createExplainer(
     return (name: string): string | undefined => byName.get(name);
   }
 
-  return async (subject) => {
+  return async (subject: Subject) => {
     try {
       return { subject, outcome: await decided(subject) };
     } catch (error) {

@@ -6,10 +6,9 @@ import { ownNames } from '../../src/names/own-names.ts';
 import { existsSync } from 'node:fs';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
-import { createPullableNodes, type PullableNodes } from '../../src/cluster/pullable-nodes.ts';
+import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import type { Fleet } from '../../src/fleet/fleet.ts';
 import {
   brokenImagesOf,
   noBrokenImages,
@@ -17,7 +16,6 @@ import {
   type BrokenImage,
 } from '../../src/images/sources/broken-images.ts';
 import { noAgentsHint } from '../../src/images/facts/facts.ts';
-import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createClusterFacts, factsService } from '../wiring/cluster-facts.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
@@ -38,17 +36,15 @@ export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPull
   nodeArchitecture(node: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** A GET by name takes milliseconds, and the result is useful without the cluster too. */
-const defaultLimitMs = 3000;
+/** For one request to the cluster. A GET by name takes milliseconds, in a busy cluster seconds. */
+const limitMs = 10_000;
 
-/** @param options.limitMs for one request to the cluster */
 export function createPodContext(options: {
   readonly input: Pick<Input, 'secrets' | 'serviceAccounts' | 'namespaces'>;
   readonly cluster: ClusterObjects | undefined;
   readonly warn: (message: string) => void;
-  readonly limitMs?: number;
 }): PodContext {
-  const { input, cluster, warn, limitMs = defaultLimitMs } = options;
+  const { input, cluster, warn } = options;
   let isIgnored = cluster === undefined;
 
   async function query<T>(
@@ -117,24 +113,7 @@ export const lookupFlags = {
   ...releaseFlag,
 };
 
-export interface PodFacts {
-  readonly factsOfPod: FactsOfPod;
-  /** The controller of the cluster, the agents of the setting `agents`, or this machine. */
-  readonly lookupsBy: 'controller' | 'agents' | 'machine';
-  /** Who looked up the images, and with which credentials, as the words after `looked up`. */
-  readonly lookups: string;
-  /** The command that also shows the messages of registries, without its arguments; `undefined`: this one does. */
-  readonly insideCluster: string | undefined;
-  readonly pullSecrets: PullSecrets;
-  readonly fleet: Fleet | undefined;
-  /** Absent without agents, which alone know it. */
-  readonly pullableNodes: PullableNodes | undefined;
-  readonly brokenNotes: readonly BrokenImage[];
-  /** Time limit for the images of one pod. */
-  readonly budgetMs: number;
-  /** False if images were not looked up because there is no agent: then the webhook gates no pod. */
-  readonly agentsAnswer: () => boolean;
-}
+export type PodFacts = Awaited<ReturnType<typeof openPodFacts>>;
 
 interface Options {
   readonly invocation: Pick<Invocation<typeof lookupFlags>, 'flags' | 'io' | 'stop'>;
@@ -145,33 +124,40 @@ interface Options {
 }
 
 /** @param opened closes what this opens */
-export async function openPodFacts(options: Options, opened: AsyncDisposableStack): Promise<PodFacts> {
-  const { configuration, metrics } = options.cluster.context;
-  const { stop } = options.invocation;
-  const { podContext } = options;
+export async function openPodFacts(options: Options, opened: AsyncDisposableStack) {
+  const { cluster, podContext, invocation } = options;
+  const { kubernetes, release, own, context } = cluster;
+  const { configuration, metrics } = context;
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: podContext, keepMs: keepSecretsMs, clock, metrics });
-  const brokenNotes = await readBrokenNotes(configuration, podContext, stop);
+  const { namespace } = configuration;
+  const notes = { namespace, name: ownNames(configuration).brokenImages };
+  /** None without the permission. Without `namespace`, all are searched. */
+  const brokenNotes = ((await readConfigMaps(notes, podContext, invocation.stop)) ?? []).flatMap(parseBroken);
+  /** Time limit for the images of one pod. */
   const budgetMs = configuration.inspectTimeout + readingSecretsMs;
-  const { kubernetes, release, own } = options.cluster;
-  const { local } = options.invocation.flags;
+  const { local } = invocation.flags;
   const hasAgents = own.configuration.agents.length > 0;
+  /** The controller of the cluster, the agents of the setting `agents`, or this machine. */
   const lookupsBy = local || !(hasAgents || release) ? 'machine' : hasAgents ? 'agents' : 'controller';
   const source =
     kubernetes && release && lookupsBy === 'controller'
       ? factsOfCluster(options, { kubernetes, release, budgetMs }, opened)
       : await factsOfOwn(options, { pullSecrets, brokenNotes, lookupsBy }, opened);
-  return { ...source, lookupsBy, ...noticingAgents(source.factsOfPod), pullSecrets, brokenNotes, budgetMs };
-}
-
-function noticingAgents(factsOfPod: FactsOfPod): Pick<PodFacts, 'factsOfPod' | 'agentsAnswer'> {
   let agentsAnswer = true;
+  const factsOfPod: FactsOfPod = async (request) => {
+    const found = await source.factsOfPod(request);
+    agentsAnswer &&= ![...found.values()].some(({ error }) => error?.hint === noAgentsHint);
+    return found;
+  };
   return {
-    factsOfPod: async (request) => {
-      const found = await factsOfPod(request);
-      agentsAnswer &&= ![...found.values()].some(({ error }) => error?.hint === noAgentsHint);
-      return found;
-    },
+    ...source,
+    factsOfPod,
+    lookupsBy,
+    pullSecrets,
+    brokenNotes,
+    budgetMs,
+    /** False if images were not looked up because there is no agent: then the webhook gates no pod. */
     agentsAnswer: () => agentsAnswer,
   };
 }
@@ -184,8 +170,9 @@ function factsOfCluster(
   const client = opened.adopt(kubernetes.another(budgetMs + waitingMs), close);
   const { asServiceAccount: serviceAccount } = flags;
   const factsOfPod = createClusterFacts({ client, release, serviceAccount, onProblem, stop });
+  /** Who looked up the images, and with which credentials, as the words after `looked up`. */
   const lookups = `through ${factsService(release)}, with the credentials of its agents and of the pods`;
-  // The messages of registries stay in the cluster, unless an account may read them.
+  /** The command that shows the messages of registries too: they stay in the cluster, unless an account may read them. */
   const insideCluster =
     serviceAccount === undefined
       ? `kubectl -n ${release.namespace} exec deployment/${release.name}-controller -- archwright`
@@ -193,9 +180,15 @@ function factsOfCluster(
   return { factsOfPod, lookups, insideCluster, fleet: undefined, pullableNodes: undefined };
 }
 
+interface OwnOptions {
+  readonly pullSecrets: PullSecrets;
+  readonly brokenNotes: readonly BrokenImage[];
+  readonly lookupsBy: 'controller' | 'agents' | 'machine';
+}
+
 async function factsOfOwn(
   { invocation: { io, stop }, cluster: { kubernetes, context } }: Options,
-  { pullSecrets, brokenNotes, lookupsBy }: Pick<PodFacts, 'pullSecrets' | 'brokenNotes' | 'lookupsBy'>,
+  { pullSecrets, brokenNotes, lookupsBy }: OwnOptions,
   opened: AsyncDisposableStack,
 ) {
   const { dockerConfigs, log, metrics } = context;
@@ -234,14 +227,4 @@ function ownCredentials(places: readonly string[]): string {
   const existing = places.flatMap((place) => place.split(', ')).filter((path) => existsSync(path));
   if (existing.length === 0) return 'with no credentials other than the pods’ pull secrets';
   return `with the credentials of ${[...new Set(existing)].join(', ')} and the pull secrets of the pods`;
-}
-
-/** Reads the notes on broken images once; none without the permission. No `namespace`: all are searched. */
-async function readBrokenNotes(
-  { namespace, name }: Configuration,
-  podContext: PodContext,
-  stop: AbortSignal,
-): Promise<readonly BrokenImage[]> {
-  const found = await readConfigMaps({ namespace, name: ownNames({ name }).brokenImages }, podContext, stop);
-  return (found ?? []).flatMap(parseBroken);
 }

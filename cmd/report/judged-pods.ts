@@ -19,8 +19,6 @@ import { workloadsOf } from './workloads.ts';
 
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */
 const concurrentSets = 16;
-/** Limit for a GET by name; a busy cluster needs less. */
-const clusterLimitMs = 10_000;
 
 interface Wanted {
   readonly architecture: string;
@@ -63,7 +61,6 @@ export async function judgedPods(
     input: sortObjects([], 'default'),
     cluster: clusterObjects({ client, log: cluster.context.log }),
     warn: (message) => say(message, 'warning'),
-    limitMs: clusterLimitMs,
   });
   const source = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
   const driftOf = await readDrift(cluster.context.configuration, podContext, stop);
