@@ -5,9 +5,9 @@
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { cell, jsonText, nothing, table } from '../program/table.ts';
 import type { Requests } from './pods.ts';
-import { countsText, imageRows, totals, workloadRows, type JudgedPod, type WorkloadRow } from './rows.ts';
+import { countsText, imageRows, totals, workloadRows, type WorkloadRow } from './rows.ts';
 import { bytes, rangeText, type Cell, type ColumnKind } from './page/data.ts';
-import { verdicts } from './verdict.ts';
+import { verdicts, type JudgedPod } from './verdict.ts';
 import type { NewerTags } from './newer-tags.ts';
 import type { Money } from './prices/savings.ts';
 

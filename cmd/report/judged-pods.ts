@@ -5,7 +5,13 @@ import { clusterObjects, type ClusterObjects } from '../../src/cluster/cluster.t
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createReferenceCache, validReference } from '../../src/images/references/reference.ts';
 import { parseDrifted } from '../../src/images/sources/drifted-tags.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
+import { ignoring } from '../../src/kube/api/errors.ts';
+import type { Node } from '../../src/kube/api/objects.ts';
+import { objectsOf } from '../../src/kube/api/pages.ts';
+import { paths } from '../../src/kube/api/paths.ts';
 import { ownNames } from '../../src/names/own-names.ts';
+import { architectureOf } from '../../src/nodes/classify.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { sortObjects } from '../explain/input.ts';
 import { createPodContext, openPodFacts, type lookupFlags } from '../lookups/pod-facts.ts';
@@ -13,9 +19,8 @@ import { createProgress } from '../program/terminal.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod, judgeImages, type DriftOf } from './verdict.ts';
-import { listNodes, listPods } from './pods.ts';
-import type { PriceList } from './prices/prices.ts';
-import { workloadsOf } from './workloads.ts';
+import { listPods, workloadsOf } from './pods.ts';
+import { offerOfNode, type PriceList } from './prices/prices.ts';
 
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */
 const concurrentSets = 16;
@@ -80,6 +85,16 @@ export async function judgedPods(
   progress.end();
   const { lookups, pullSecrets } = source;
   return { pods: judged.flat(), nodes, lookups, isComplete, pullSecrets };
+}
+
+/** Nodes by name; `undefined` without the permission. @throws KubeError */
+async function listNodes(client: KubeClient, signal: AbortSignal, prices: PriceList) {
+  const nodes = Array.fromAsync(objectsOf<Node>(client, paths.nodes(), { signal }), (node) => {
+    const reported = { architecture: architectureOf(node), offer: offerOfNode(node, prices) };
+    return [node.metadata?.name ?? '', reported] as const;
+  });
+  const found = await ignoring('forbidden', nodes);
+  return found && new Map(found);
 }
 
 /** The controller's notes; none without the permission. @param configuration no `namespace`: all */

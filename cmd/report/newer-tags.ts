@@ -12,7 +12,8 @@ import type { Invocation } from '../program/subcommand.ts';
 import { openCachedLookups, type cacheFlags } from '../wiring/image-facts.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import type { MadePod } from './pods.ts';
-import { imageRows, type JudgedPod } from './rows.ts';
+import { imageRows } from './rows.ts';
+import type { JudgedPod } from './verdict.ts';
 
 /** Each costs a list and up to three lookups, which count against rate limits. */
 const maxImages = 50;

@@ -1,17 +1,30 @@
-/** The pods of a cluster that have not ended, and their nodes, reduced to what a report needs. */
+/** The pods of a cluster that have not ended, and their workloads, reduced to what a report needs. */
+import { concurrently } from '../../src/async/concurrently.ts';
+import {
+  controllerOf,
+  daemonTemplateOf,
+  isOfPlacedTemplate,
+  ownersPath,
+  workloadOf,
+} from '../../src/controller/pods/workload.ts';
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
-import { architectureOf } from '../../src/nodes/classify.ts';
 import type { PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import { ignoring } from '../../src/kube/api/errors.ts';
-import type { Container, Node, OwnerReference, Pod, PodSpec } from '../../src/kube/api/objects.ts';
-import { objectsOf } from '../../src/kube/api/pages.ts';
+import { isCode } from '../../src/kube/api/errors.ts';
+import type {
+  Container,
+  KubeObject,
+  OwnerReference,
+  Pod,
+  PodSpec,
+  PodTemplate,
+} from '../../src/kube/api/objects.ts';
+import { objectsOf, PageSize } from '../../src/kube/api/pages.ts';
 import { imagesOf } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/terms.ts';
 import { keys } from '../../src/names/keys.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { offerOfNode, type Offer, type PriceList } from './prices/prices.ts';
 import { parseQuantity } from '../../src/names/quantity.ts';
 
 export interface ReportedPod {
@@ -50,25 +63,6 @@ export async function listPods(
       if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod, alike));
   }
   return found;
-}
-
-export interface ReportedNode {
-  readonly architecture: string | undefined;
-  readonly offer: Offer | undefined;
-}
-
-/** Nodes by name; `undefined` without the permission. @throws KubeError */
-export async function listNodes(
-  client: KubeClient,
-  signal: AbortSignal,
-  prices: PriceList,
-): Promise<ReadonlyMap<string, ReportedNode> | undefined> {
-  const nodes = Array.fromAsync(objectsOf<Node>(client, paths.nodes(), { signal }), (node) => {
-    const reported = { architecture: architectureOf(node), offer: offerOfNode(node, prices) };
-    return [node.metadata?.name ?? '', reported] as const;
-  });
-  const found = await ignoring('forbidden', nodes);
-  return found && new Map(found);
 }
 
 /** A large cluster has tens of thousands of pods, of a few hundred kinds. */
@@ -181,4 +175,88 @@ function read(requests: Quantities | undefined, otherwise = noRequests): Request
 
 function largest(a: Requests, b: Requests): Requests {
   return { cpu: Math.max(a.cpu, b.cpu), memory: Math.max(a.memory, b.memory) };
+}
+
+/** What a person applied. */
+export interface ReportedWorkload {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  /** Only of a readable DaemonSet, because its controller overwrites the node affinity of its pods. */
+  readonly template?: PodTemplate;
+}
+
+interface Owner {
+  readonly namespace: string;
+  readonly owner: OwnerReference;
+}
+
+interface Reader {
+  readonly client: KubeClient;
+  readonly signal: AbortSignal;
+}
+
+/** A large cluster has thousands of owners. */
+const concurrentOwners = 16;
+/** More owners of a kind are listed: one request instead of thousands. */
+const maxReads = 100;
+/** Metadata of an owner has 1 to 2 KB. */
+const ownersPerPage = 2000;
+
+/** Reads each owner once; one that cannot be read stands for itself. @param namespaces empty: all */
+export async function workloadsOf(
+  pods: readonly ReportedPod[],
+  namespaces: readonly string[],
+  options: Reader,
+): Promise<(pod: ReportedPod) => ReportedWorkload> {
+  const owners = new Map<string, Owner>();
+  for (const { namespace, owner } of pods) if (owner) owners.set(owner.uid, { namespace, owner });
+  const found = await listedWorkloads([...owners.values()], namespaces, options);
+  const others = [...owners.values()].filter(({ owner }) => !found.has(owner.uid));
+  await concurrently(others, concurrentOwners, async (each) => {
+    found.set(each.owner.uid, await readWorkload(each, options));
+  });
+  return ({ owner, name }) => (owner && found.get(owner.uid)) ?? { apiVersion: 'v1', kind: 'Pod', name };
+}
+
+/** @returns by the uid of the owner; nothing of kinds with few owners, or that may not be listed */
+async function listedWorkloads(
+  owners: readonly Owner[],
+  namespaces: readonly string[],
+  { client, signal }: Reader,
+): Promise<Map<string, ReportedWorkload>> {
+  const found = new Map<string, ReportedWorkload>();
+  const groups = Map.groupBy(owners, ({ namespace, owner }) =>
+    ownersPath(owner, namespaces.length === 0 ? undefined : namespace),
+  );
+  for (const [path, group] of groups) {
+    if (path === undefined || group.length <= maxReads) continue;
+    const wanted = new Map(group.map(({ owner }) => [owner.uid, owner]));
+    const options = { signal, metadataOnly: true, size: new PageSize(ownersPerPage) };
+    try {
+      for await (const object of objectsOf<KubeObject>(client, path, options)) {
+        const owner = wanted.get(object.metadata?.uid ?? '');
+        if (owner) found.set(owner.uid, nameOf(controllerOf(object) ?? owner));
+      }
+    } catch (error) {
+      if (!isCode(error, 'forbidden') && !isCode(error, 'gone')) throw error;
+    }
+  }
+  return found;
+}
+
+async function readWorkload(
+  { namespace, owner }: Owner,
+  { client, signal }: Reader,
+): Promise<ReportedWorkload> {
+  if (isOfPlacedTemplate({ owner })) {
+    const template = await daemonTemplateOf({ namespace, owner }, { client, signal });
+    return { ...nameOf(owner), ...(typeof template === 'object' && { template }) };
+  }
+  const workload = await workloadOf(namespace, owner, { client, signal });
+  return nameOf(workload?.top ?? owner);
+}
+
+function nameOf({ apiVersion, kind, name }: Omit<ReportedWorkload, 'template'>): ReportedWorkload {
+  return { apiVersion, kind, name };
 }

@@ -22,8 +22,8 @@ import { counted, jsonText } from '../program/table.ts';
 import { programVersion } from '../program/version.ts';
 import { bytes } from './page/data.ts';
 import { reportPage } from './page/page.ts';
-import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from './rows.ts';
-import { verdicts } from './verdict.ts';
+import { countsText, workloadRows, type WorkloadRow } from './rows.ts';
+import { verdicts, type JudgedPod } from './verdict.ts';
 import { asJson, type Report } from './contents.ts';
 
 type Place = ReturnType<typeof placeOf>;
@@ -185,22 +185,18 @@ const results = { yes: 'pass', pinned: 'warn', no: 'fail', unknown: 'error' } as
 export function resultsOf(pods: readonly JudgedPod[], architecture: string): object {
   const rows = workloadRows(pods);
   const worstFirst = rows.toSorted((a, b) => verdicts.indexOf(b.verdict) - verdicts.indexOf(a.verdict));
-  const versions = new Map(
-    pods.map(({ pod, workload }) => [workloadKey(workload, pod), workload.apiVersion]),
-  );
   const count = (result: string): number => rows.filter(({ verdict }) => results[verdict] === result).length;
   return {
     source: 'archwright',
     scope: { apiVersion: 'v1', kind: 'Namespace', name: pods[0]?.pod.namespace },
     configuration: { limits: { maxResults } },
     summary: Object.fromEntries(['pass', 'warn', 'fail', 'error', 'skip'].map((each) => [each, count(each)])),
-    results: worstFirst.slice(0, maxResults).map((row) => resultOf(row, architecture, versions)),
+    results: worstFirst.slice(0, maxResults).map((row) => resultOf(row, architecture)),
   };
 }
 
-function resultOf(row: WorkloadRow, architecture: string, versions: ReadonlyMap<string, string>): object {
-  const { namespace, kind, name, verdict, why, pods, on, cpu, memory } = row;
-  const apiVersion = versions.get(workloadKey(row, row));
+function resultOf(row: WorkloadRow, architecture: string): object {
+  const { namespace, apiVersion, kind, name, verdict, why, pods, on, cpu, memory } = row;
   const nodes = countsText(on);
   return {
     policy: `runs-on-${architecture}`,

@@ -2,27 +2,9 @@
 import { byName } from '../../src/names/values.ts';
 import { decidedOutcome } from '../../src/placement/record/read.ts';
 import { rounded } from './page/data.ts';
-import {
-  states,
-  type Blocker,
-  type State,
-  verdicts,
-  type Judged,
-  type JudgedImage,
-  type Verdict,
-} from './verdict.ts';
-import { noRequests, sum, type Requests, type ReportedPod } from './pods.ts';
-import type { ReportedWorkload } from './workloads.ts';
-
-export interface JudgedPod extends Judged {
-  readonly pod: ReportedPod;
-  readonly workload: ReportedWorkload;
-  readonly images: readonly JudgedImage[];
-  /** The most important first; empty if it could run on the architecture. */
-  readonly blockers: readonly Blocker[];
-  /** Architecture of its node, if the pod has a node and it is known. */
-  readonly on: string | undefined;
-}
+import { noRequests, sum, type ReportedPod, type ReportedWorkload, type Requests } from './pods.ts';
+import type { Money } from './prices/savings.ts';
+import { states, verdicts, type Judged, type JudgedPod, type State, type Verdict } from './verdict.ts';
 
 /** Pods, and what they request. */
 export interface Share extends Requests {
@@ -32,14 +14,7 @@ export interface Share extends Requests {
 export type WorkloadRow = ReturnType<typeof workloadRows>[number];
 
 /** Rows by workload, several if its pods differ. Those that could move come first, by their CPU requests. */
-export function workloadRows(
-  pods: readonly JudgedPod[],
-  money?: {
-    savingsOf(
-      pods: readonly JudgedPod[],
-    ): { readonly saved: readonly [low: number, high: number] } | undefined;
-  },
-) {
+export function workloadRows(pods: readonly JudgedPod[], money?: Money) {
   const groups = Map.groupBy(pods, ({ workload, pod, verdict, why, blockers }) =>
     JSON.stringify([workloadKey(workload, pod), verdict, why, blockers]),
   );
@@ -50,6 +25,7 @@ export function workloadRows(
       const { workload, pod, verdict, why } = first;
       return {
         namespace: pod.namespace,
+        apiVersion: workload.apiVersion,
         kind: workload.kind,
         name: workload.name,
         ...shareOf(all),

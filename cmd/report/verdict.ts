@@ -10,8 +10,7 @@ import { recordedIn } from '../../src/placement/record/read.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
 import { verdictsOf } from '../../src/placement/rules/images/fit.ts';
 import { listed, maxImageBytes, printable } from '../../src/names/printable.ts';
-import type { MadePod, ReportedPod } from './pods.ts';
-import type { ReportedWorkload } from './workloads.ts';
+import type { MadePod, ReportedPod, ReportedWorkload } from './pods.ts';
 
 /** `yes`: all images have it; `pinned`: but the pod chooses others; `no`: one lacks it; else `unknown`. */
 export const verdicts = ['yes', 'pinned', 'no', 'unknown'] as const;
@@ -51,6 +50,16 @@ export interface JudgedImage extends Judged {
   readonly state: State;
   /** Sorted; absent if it constrains nothing or is unknown. */
   readonly architectures?: readonly string[];
+}
+
+export interface JudgedPod extends Judged {
+  readonly pod: ReportedPod;
+  readonly workload: ReportedWorkload;
+  readonly images: readonly JudgedImage[];
+  /** The most important first; empty if it could run on the architecture. */
+  readonly blockers: readonly Blocker[];
+  /** Architecture of its node, if the pod has a node and it is known. */
+  readonly on: string | undefined;
 }
 
 /** By image as a pod writes it. */

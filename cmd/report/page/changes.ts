@@ -4,8 +4,8 @@
  * brings the most for each of its changes, after the steps before it.
  */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
-import type { Cause } from '../verdict.ts';
-import { shareOf, workloadKey, type JudgedPod, type Share } from '../rows.ts';
+import type { Cause, JudgedPod } from '../verdict.ts';
+import { shareOf, workloadKey, type Share } from '../rows.ts';
 
 interface Described {
   readonly cause: Cause;

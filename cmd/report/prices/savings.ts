@@ -5,8 +5,7 @@
  * types that a pod could move to, the cheapest and the dearest count.
  */
 import { byName } from '../../../src/names/values.ts';
-import type { ReportedNode } from '../pods.ts';
-import type { JudgedPod } from '../rows.ts';
+import type { JudgedPod } from '../verdict.ts';
 import { offersOfFile, type Offer, type PriceList } from './prices.ts';
 
 export type Range = readonly [low: number, high: number];
@@ -31,7 +30,7 @@ export type Money = NonNullable<ReturnType<typeof moneyOf>>;
 
 /** @param nodes by name @returns `undefined` without a price: then there is no money in the report */
 export function moneyOf(
-  nodes: ReadonlyMap<string, Pick<ReportedNode, 'offer'>>,
+  nodes: ReadonlyMap<string, { readonly offer: Offer | undefined }>,
   list: PriceList,
   architecture: string,
 ) {

@@ -1,11 +1,10 @@
 /** What a report says of pods, and how it is written: names and messages from outside appear in spreadsheets and on terminals. */
 import t from 'tap';
-import type { JudgedPod } from '../../../cmd/report/rows.ts';
 import { asCsv, asJson, asTable } from '../../../cmd/report/contents.ts';
 import { like } from '../../support/like.ts';
 import { judgedPod, reportWith } from './judged-cluster.ts';
 import { requestsOfPod } from '../../../cmd/report/pods.ts';
-import { judgePod } from '../../../cmd/report/verdict.ts';
+import { judgePod, type JudgedPod } from '../../../cmd/report/verdict.ts';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import { archIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 

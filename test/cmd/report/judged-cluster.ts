@@ -1,10 +1,9 @@
 /** Judged pods for tests of the page of `archwright report`. */
-import { verdictOf, type Blocker } from '../../../cmd/report/verdict.ts';
+import { verdictOf, type Blocker, type JudgedPod } from '../../../cmd/report/verdict.ts';
 import { reportOf, type Report } from '../../../cmd/report/contents.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { offerOfNode, parsePrices } from '../../../cmd/report/prices/prices.ts';
 import { moneyOf } from '../../../cmd/report/prices/savings.ts';
-import type { JudgedPod } from '../../../cmd/report/rows.ts';
 
 export interface JudgedOptions {
   readonly namespace?: string;
