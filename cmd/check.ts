@@ -1,7 +1,7 @@
 /** `archwright check`: whether images in manifests have an architecture. For pipelines, without a cluster. */
 import { systemClock } from '../src/async/clock.ts';
 import { concurrently } from '../src/async/concurrently.ts';
-import { failedFacts, type FactsError, type ImageFacts } from '../src/images/facts/facts.ts';
+import { failedFacts, type ImageFacts } from '../src/images/facts/facts.ts';
 import { InvalidReference } from '../src/images/references/reference.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
 import { podsInFiles } from './check/pods.ts';
@@ -99,25 +99,16 @@ async function lookUpImages(
   const { cache, requestOf } = await openCachedLookups(invocation, await openCliContext(invocation), opened);
   const progress = createProgress(invocation.io);
   opened.defer(() => progress.end());
-  /** Registries that limit requests: this run sends them no more. */
-  const limited = new Map<string, FactsError>();
-  const failed = (image: string, error: FactsError, endpoint = ''): ImageFacts =>
-    failedFacts(image, error, systemClock.now(), { endpoint });
 
   async function lookup(image: string): Promise<ImageFacts> {
     const request = requestOf(image, 'IfNotPresent', nobody);
     const known = cache.peek(request);
-    const { domain, digest } = request.reference;
     // The tag may have been pushed again after this command reported a missing architecture.
     const isToConfirm =
-      known !== undefined && digest === undefined && lacksArchitecture(known, architectures);
+      known && request.reference.digest === undefined && lacksArchitecture(known, architectures);
     if (known && !isToConfirm) return known;
-    const limit = limited.get(domain);
-    if (limit) return known ?? failed(image, limit, domain);
     const options = { signal: invocation.stop };
-    const facts = await cache.get(isToConfirm ? { ...request, maxAgeMs: 0 } : request, options);
-    if (facts.error?.code === 'rate-limited') limited.set(domain, facts.error);
-    return facts;
+    return await cache.get(isToConfirm ? { ...request, maxAgeMs: 0 } : request, options);
   }
 
   const facts = new Map<string, ImageFacts>();
@@ -126,7 +117,8 @@ async function lookUpImages(
       facts.set(image, await lookup(image));
     } catch (error) {
       if (!(error instanceof InvalidReference)) throw error;
-      facts.set(image, failed(image, { code: 'invalid-reference', message: error.message }));
+      const failure = { code: 'invalid-reference', message: error.message } as const;
+      facts.set(image, failedFacts(image, failure, systemClock.now()));
     }
     progress.show(`${facts.size} of ${images.size} images`);
   });
