@@ -72,7 +72,10 @@ async function run(invocation: Call): Promise<number> {
     ? await readNamedObjects(named, kubernetes.client, namespace, stop, onProblem)
     : [];
   const input = sortObjects([...inFiles, ...inCluster], namespace);
-  warnOfSkipped(input, invocation);
+  const warn = (message: string): void => say(message, 'warning');
+  for (const { request, name, place } of input.skipped)
+    warn(`${place}: skipped ${cell(request.kind.kind)} ${cell(name)}: it has no pods`);
+  for (const place of input.unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
   const isEmpty = input.subjects.length === 0 && input.unclear.length === 0;
   if (isEmpty && hasProblem) return exitCodes.unanswered;
   if (isEmpty) throw new UsageError('the input contains no pod and no workload');
@@ -107,13 +110,6 @@ async function readObjects({ flags, io }: Call, areNamed: boolean): Promise<read
       'name a file (-f FILE, or -f - for standard input) or an object of the cluster (pod/web-0)',
     );
   return (await Array.fromAsync(files, async (file) => parseObjects(await readText(file, io.stdin)))).flat();
-}
-
-function warnOfSkipped({ skipped, unclear }: Input, { say }: Pick<Call, 'say'>): void {
-  const warn = (message: string): void => say(message, 'warning');
-  for (const { request, name, place } of skipped)
-    warn(`${place}: skipped ${cell(request.kind.kind)} ${cell(name)}: it has no pods`);
-  for (const place of unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
 }
 
 async function openExplainer(

@@ -1,6 +1,6 @@
 /** Explains one object: the webhook's own steps, with time to wait for each image. */
 import jsonPatch from 'fast-json-patch';
-import type { Operation, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
+import type { Operation } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { OwnerReference, PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
@@ -64,9 +64,9 @@ export function createExplainer(
       clock: systemClock,
     };
     const { decision: decided, input } = await placementOf(target, sources, { budgetMs });
-    const decision = isOfPods
-      ? { ...decided, reasons: [...whyUnchanged(input), ...decided.reasons] }
-      : decided;
+    const ofWorkload = isOfPods ? decide({ ...input, template: 'workload' }).reasons : [];
+    const whyUnchanged = ofWorkload.filter(({ rule }) => rule === 'workload-template');
+    const decision = { ...decided, reasons: [...whyUnchanged, ...decided.reasons] };
     const changed = isOfPods ? { object: pod, basePath: '' } : { object: subject.request.object, basePath };
     const patch = patchPod(pod, decision, changed.basePath);
     const onNode = runningPodWarnings({
@@ -74,6 +74,7 @@ export function createExplainer(
       oldPod: undefined,
       nodeArchitecture: node === undefined ? undefined : nodeArchitecture(node),
     });
+    const isOfCluster = subject.kind === 'Pod' && (node !== undefined || decidedOutcome(pod) !== undefined);
     return {
       decision: { ...decision, warnings: [...decision.warnings, ...onNode] },
       patch,
@@ -82,7 +83,7 @@ export function createExplainer(
       basePath: changed.basePath,
       /** Notes that hold for the object's images in its namespace. */
       broken: brokenAmong(imagesOf(pod.spec), input.facts, namespace),
-      ...(isOfCluster(subject, pod) && { running: runningNow(pod, node, nodeArchitecture) }),
+      ...(isOfCluster && { running: runningNow(pod, node, nodeArchitecture) }),
       /** The object is a workload, which stays as it is: all of this is about its next pods. */
       isOfPods,
       pods: (subject.pods ?? []).map((each) => runningNow(each, each.spec.nodeName, nodeArchitecture)),
@@ -130,19 +131,10 @@ export function createExplainer(
   };
 }
 
-function whyUnchanged(input: PlacementInput): PlacementDecision['reasons'] {
-  const { reasons } = decide({ ...input, template: 'workload' });
-  return reasons.filter(({ rule }) => rule === 'workload-template');
-}
-
 /** A rollout counts a pod by its workload, which is the owner of a ReplicaSet if it is a Deployment. */
 function ownerOfPods({ kind, name, request }: Subject): OwnerReference {
   const { group, version } = request.kind;
   return { apiVersion: `${group}/${version}`, kind, name, uid: '', controller: true };
-}
-
-function isOfCluster({ kind, node }: Subject, pod: AdmittedPod['pod']): boolean {
-  return kind === 'Pod' && (node !== undefined || decidedOutcome(pod) !== undefined);
 }
 
 /** @param node absent while the pod waits */

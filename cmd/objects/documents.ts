@@ -78,7 +78,7 @@ export function parseDocuments({ file, text }: NamedText): readonly FoundDocumen
   );
   return [...documents].flatMap((document) => {
     const [error] = document.errors;
-    if (error) throw malformed(placeOf(error.pos[0]), withoutQuotes(error.message));
+    if (error) throw new UsageError(`${placeOf(error.pos[0])}: ${withoutQuotes(error.message)}`);
     const offset = document.contents?.range?.[0] ?? document.range[0];
     const value = valueOf(document, placeOf(offset));
     if (value === null || value === undefined) return [];
@@ -101,9 +101,9 @@ function valueOf(document: YamlDocument, where: string): unknown {
       value = document.toJS({ maxAliasCount }) as unknown;
     } catch (error) {
       if (error instanceof RangeError || !(error instanceof Error)) throw error;
-      throw malformed(where, withoutQuotes(error.message));
+      throw new UsageError(`${where}: ${withoutQuotes(error.message)}`);
     }
-    if (containsItself(value)) throw malformed(where, 'an anchor is inside the value that it names');
+    if (containsItself(value)) throw new UsageError(`${where}: an anchor is inside the value that it names`);
     return value;
   });
 }
@@ -124,13 +124,9 @@ function nestable<T>(where: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof RangeError) throw malformed(where, 'is nested too deeply');
+    if (error instanceof RangeError) throw new UsageError(`${where}: is nested too deeply`);
     throw error;
   }
-}
-
-function malformed(where: string, problem: string): UsageError {
-  return new UsageError(`${where}: ${problem}`);
 }
 
 /** The parser quotes content behind a colon or in quotes. */

@@ -157,19 +157,14 @@ function name(text: string): string {
   return printable(text, maxNameBytes);
 }
 
-/** A table for the terminal: cells by row, the header first. */
-function terminalCells<Row>(
-  columns: readonly Column<Row>[],
-  rows: readonly Row[],
-): readonly (readonly string[])[] {
+function terminalTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const head = columns.map(({ label, short = label }) => short.toUpperCase());
-  return [head, ...rows.map((row) => columns.map((column) => terminalText(column, row)))];
-}
-
-function terminalText<Row>({ kind, cell: cellOf, text }: Column<Row>, row: Row): string {
-  if (text) return text(row);
-  const value = cellOf(row);
-  return typeof value === 'number' && kind === 'bytes' ? bytes(value) : cell(String(value));
+  const textOf = ({ kind, cell: cellOf, text }: Column<Row>, row: Row): string => {
+    if (text) return text(row);
+    const value = cellOf(row);
+    return typeof value === 'number' && kind === 'bytes' ? bytes(value) : cell(String(value));
+  };
+  return table([head, ...rows.map((row) => columns.map((column) => textOf(column, row)))]);
 }
 
 export function asTable(report: Report, by: By): string {
@@ -181,9 +176,9 @@ export function asTable(report: Report, by: By): string {
   });
   const rows =
     by === 'image'
-      ? terminalCells(imageColumns(report), images)
-      : terminalCells(workloadColumns(report), workloads);
-  return `${table([head, ...sums])}\n${table(rows)}\nImages: looked up ${lookups}.\n`;
+      ? terminalTable(imageColumns(report), images)
+      : terminalTable(workloadColumns(report), workloads);
+  return `${table([head, ...sums])}\n${rows}\nImages: looked up ${lookups}.\n`;
 }
 
 export function asCsv(report: Report, by: By): string {

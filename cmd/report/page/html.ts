@@ -31,22 +31,17 @@ export function section(id: string, title: string, ...content: readonly Value[])
   return markup`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>${content}</section>`;
 }
 
-/** A number is aligned to the right; it can head several columns. */
-export type Head = string | { readonly number: string; readonly columns?: number };
-
 /** A table, which scrolls by itself if it is wide, with the keyboard too. @param headingId of the heading that names it */
-export function table(headingId: string, heads: readonly Head[], rows: readonly Html[]): Html {
+export function table(headingId: string, heads: readonly (string | Html)[], rows: readonly Html[]): Html {
   return markup`<div class="scroll" role="region" aria-labelledby="${headingId}" tabindex="0"><table>
-<thead><tr>${heads.map(headCell)}</tr></thead>
+<thead><tr>${heads.map((head) => (head instanceof Html ? head : markup`<th scope="col">${head}</th>`))}</tr></thead>
 <tbody>${rows}</tbody>
 </table></div>`;
 }
 
-function headCell(head: Head): Html {
-  if (typeof head === 'string') return markup`<th scope="col">${head}</th>`;
-  const { number, columns } = head;
-  if (columns === undefined) return markup`<th scope="col" class="n">${number}</th>`;
-  return markup`<th scope="colgroup" colspan="${columns}" class="n">${number}</th>`;
+/** The heading of numbers, which are aligned to the right. */
+export function numberHead(text: string): Html {
+  return markup`<th scope="col" class="n">${text}</th>`;
 }
 
 export function numberCells(...texts: readonly (string | number)[]): readonly Html[] {

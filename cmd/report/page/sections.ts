@@ -7,7 +7,7 @@ import { mainState, states, type Cause, type JudgedPod, type State } from '../ve
 import { shareOf, type Share } from '../rows.ts';
 import type { Report } from '../contents.ts';
 import type { Change } from './changes.ts';
-import { bar, markup, numberCells, section, swatch, table, type Head, type Html } from './html.ts';
+import { bar, markup, numberCells, numberHead, section, swatch, table, type Html } from './html.ts';
 
 type Measure = keyof Share;
 
@@ -57,23 +57,25 @@ export function todaySection(pods: readonly JudgedPod[], architecture: string): 
       ({ state, share }) =>
         markup`<tr>
           <th scope="row">${swatch(state)} ${stateLabels[state]}</th>
-          ${measureNames.map((measure) => amountCells(share, all, measure))}
+          ${measureNames.map((measure) =>
+            numberCells(
+              amount(share, measure),
+              all[measure] === 0 ? '–' : percent(share[measure] / all[measure]),
+            ),
+          )}
           <td>${meanings[state]}</td>
         </tr>`,
     );
-  const heads = ['State', ...measureNames.map((name) => ({ number: measures[name], columns: 2 })), 'Meaning'];
+  const numbers = measureNames.map(
+    (name) => markup`<th scope="colgroup" colspan="2" class="n">${measures[name]}</th>`,
+  );
   return section(
     'today',
     `What can run on ${architecture} today`,
     markup`<div class="tiles">${tiles}</div>
 <p>${there.toLocaleString('en')} of ${amount(all, 'pods')} pods run on ${architecture} now.</p>`,
-    table('today', heads, rows),
+    table('today', ['State', ...numbers, 'Meaning'], rows),
   );
-}
-
-function amountCells(share: Share, all: Share, measure: Measure): readonly Html[] {
-  const part = all[measure] === 0 ? '–' : percent(share[measure] / all[measure]);
-  return numberCells(amount(share, measure), part);
 }
 
 function amount(share: Share, measure: Measure): string {
@@ -119,16 +121,9 @@ export function changesSection(
   const unknown = changes.some(({ cause }) => cause === 'unknown')
     ? ' An unknown image counts as if it had the architecture.'
     : '';
-  const heads: readonly Head[] = [
-    { number: 'Step' },
-    'Change',
-    { number: 'Pods with it' },
-    { number: 'Pods that can run then' },
-    { number: 'CPU' },
-    { number: 'Memory' },
-    ...(money ? [{ number: 'Saving per month' }] : []),
-    'CPU that can run after it',
-  ];
+  const gains = ['Pods with it', 'Pods that can run then', 'CPU', 'Memory'];
+  const numbers = [...gains, ...(money ? ['Saving per month'] : [])].map(numberHead);
+  const heads = [numberHead('Step'), 'Change', ...numbers, 'CPU that can run after it'];
   return section(
     'first',
     'What to change first',
@@ -161,7 +156,7 @@ export function moneySection(
     const texts = ranges.map((range) => rangeText(range, currency));
     return markup`<tr><th scope="row">${label}</th>${numberCells(count, ...texts)}</tr>`;
   });
-  const heads = ['Pods', ...['Number', 'They cost now', `On ${architecture}`, 'Saving'].map(number)];
+  const heads = ['Pods', ...['Number', 'They cost now', `On ${architecture}`, 'Saving'].map(numberHead)];
   return section(
     'money',
     'What moving them saves per month',
@@ -180,10 +175,6 @@ export function moneySection(
     <h3 id="prices">Prices</h3>`,
     priceTable(money),
   );
-}
-
-function number(label: string): Head {
-  return { number: label };
 }
 
 function exclusions(pods: readonly JudgedPod[], money: Money): readonly string[] {
@@ -226,9 +217,9 @@ function priceTable({ kinds, list: { currency, hoursPerMonth } }: Money): Html {
     'Architecture',
     'Region',
     'Capacity',
-    ...['Nodes', 'Cores', 'Memory', 'An hour'].map(number),
-    number('One core per month, if CPU is all you pay for'),
-    number('One GiB per month, if memory is all you pay for'),
+    ...['Nodes', 'Cores', 'Memory', 'An hour'].map(numberHead),
+    numberHead('One core per month, if CPU is all you pay for'),
+    numberHead('One GiB per month, if memory is all you pay for'),
     'From',
   ];
   return table('prices', heads, rows);
