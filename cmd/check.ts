@@ -43,7 +43,11 @@ async function run(invocation: Call): Promise<number> {
   const { output, require: architectures } = flags;
   if (positionals.length === 0) throw new UsageError('name files or directories, or - for standard input');
   const note = (message: string): void => say(message, 'note');
-  const allowList = new AllowList(await allowEntries(invocation), systemClock.now());
+  const entries = await Array.fromAsync(flags.allowList, async (path) => {
+    const { text, file } = await readText(path, io.stdin);
+    return parseAllowList(text, file);
+  });
+  const allowList = new AllowList(entries.flat(), systemClock.now());
   const pods = await podsInFiles(positionals, io.stdin, note);
   const images = new Set(pods.flatMap(({ places }) => places.map(({ image }) => image)));
   const facts = await lookUpImages(invocation, images, architectures);
@@ -60,14 +64,6 @@ async function run(invocation: Call): Promise<number> {
   const found = new Set(results.map(({ verdict }) => classes[verdict]));
   if (found.has('finding')) return exitCodes.failure;
   return found.has('unknown') ? exitCodes.unanswered : exitCodes.success;
-}
-
-async function allowEntries({ flags, io }: Call): Promise<ReturnType<typeof parseAllowList>> {
-  const lists = await Array.fromAsync(flags.allowList, async (path) => {
-    const { text, file } = await readText(path, io.stdin);
-    return parseAllowList(text, file);
-  });
-  return lists.flat();
 }
 
 function noteOfAllowList({ allowList, architectures }: Checked, note: (message: string) => void): void {

@@ -12,7 +12,14 @@ import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { admittedPodOf, InvalidObject, kindOf, templateOf } from '../../src/webhook/admitted-pod.ts';
 import { creationOf } from '../explain/input.ts';
-import { listItems, parseDocuments, readText, type FoundDocument, type Steps } from '../objects/documents.ts';
+import {
+  listItems,
+  parseDocuments,
+  readText,
+  texts,
+  type FoundDocument,
+  type Steps,
+} from '../objects/documents.ts';
 import { UsageError } from '../program/exit.ts';
 import { cell } from '../program/table.ts';
 import { chosenBy } from '../report/verdict.ts';
@@ -188,13 +195,9 @@ export function podsIn(document: FoundDocument, file: string) {
 function ownerOf({ apiVersion, kind, metadata }: JsonObject): Owner | undefined {
   if (typeof kind !== 'string' || kind === '' || typeof apiVersion !== 'string') return undefined;
   // `metadata:` without fields is null in YAML.
-  const fields = metadata === null ? {} : metadata;
-  if (!isRecord(fields)) return undefined;
-  const text = (field: string): string => {
-    const value = fields[field];
-    return typeof value === 'string' ? value : '';
-  };
-  return { kind, namespace: text('namespace'), name: text('name') || text('generateName') };
+  if (metadata !== null && !isRecord(metadata)) return undefined;
+  const { namespace = '', name, generateName = '' } = texts(metadata);
+  return { kind, namespace, name: name || generateName };
 }
 
 function isPodSpec({ containers }: JsonObject): boolean {

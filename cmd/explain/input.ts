@@ -10,7 +10,7 @@ import type { AdmissionKind } from '../../src/webhook/metrics.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { kindOf } from '../../src/webhook/admitted-pod.ts';
-import { isSecret, storedSecret, texts, type FoundObject } from '../objects/documents.ts';
+import { storedSecret, texts, type FoundObject } from '../objects/documents.ts';
 
 export interface Subject {
   readonly kind: Exclude<AdmissionKind, 'other'>;
@@ -45,22 +45,22 @@ export function sortObjects(found: readonly FoundObject[], namespace: string) {
       unclear.push(place);
       continue;
     }
-    const object: JsonObject = value;
     const kind = value['kind'];
-    const name = metadataText(value, 'name') ?? metadataText(value, 'generateName') ?? '';
-    const home = metadataText(value, 'namespace') ?? namespace;
+    const metadata = isRecord(value['metadata']) ? value['metadata'] : {};
+    const { name: given, generateName = '', namespace: own } = texts(metadata);
+    const name = given || generateName;
+    const home = own || namespace;
     const key = `${home}/${name}`;
     const request = creationOf(value, kind, home);
     const admission = kindOf(request);
     if (admission !== 'other')
       subjects.push({ kind: admission, namespace: home, name, place, request, node, pods });
-    else if (isSecret(value))
+    else if (kind === 'Secret')
       secrets.set(key, { ...storedSecret(value), metadata: { name, namespace: home } });
     else if (kind === 'ServiceAccount') serviceAccounts.set(key, pullSecretsOf(value));
-    else if (kind === 'Namespace') namespaces.set(name, labelsOf(value));
-    else if (isOurs(object, clusterConfigKind)) clusterConfigs.push({ ...object, metadata: { name } });
-    else if (isOurs(object, podConfigKind))
-      podConfigs.push({ ...object, metadata: { name, namespace: home } });
+    else if (kind === 'Namespace') namespaces.set(name, texts(metadata['labels']));
+    else if (isOurs(value, clusterConfigKind)) clusterConfigs.push({ ...value, metadata: { name } });
+    else if (isOurs(value, podConfigKind)) podConfigs.push({ ...value, metadata: { name, namespace: home } });
     else skipped.push({ name, place, request });
   }
   return { subjects, secrets, serviceAccounts, namespaces, clusterConfigs, podConfigs, skipped, unclear };
@@ -82,15 +82,6 @@ export function creationOf(object: JsonObject, kind: string, namespace: string):
     operation: 'CREATE',
     object,
   };
-}
-
-function metadataText({ metadata }: JsonObject, field: string): string | undefined {
-  const value = isRecord(metadata) ? metadata[field] : undefined;
-  return typeof value === 'string' && value !== '' ? value : undefined;
-}
-
-function labelsOf({ metadata }: JsonObject): Readonly<Record<string, string>> {
-  return texts(isRecord(metadata) ? metadata['labels'] : undefined);
 }
 
 function pullSecretsOf({ imagePullSecrets }: JsonObject): readonly string[] {

@@ -3,7 +3,6 @@ import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
 import { scopedKey, scopeOf } from '../../src/images/cache/entry.ts';
-import type { ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference, validReference } from '../../src/images/references/reference.ts';
 import { byName } from '../../src/names/values.ts';
 import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
@@ -53,34 +52,23 @@ export async function findNewerTags(
   /** Each repository is listed once with the same credentials. */
   const lists = new Map<string, Promise<TagList>>();
 
-  function listOnce(request: ImageRequest): Promise<TagList> {
-    const key = scopedKey(request.reference.repository, scopeOf(request));
-    const list = lists.get(key) ?? tags(request, limit());
-    lists.set(key, list);
-    return list;
-  }
-
-  async function requestOf(
-    { image, reference }: Candidate,
-    { namespace, pullSecrets: named, serviceAccount }: MadePod['wanted'],
-    signal: AbortSignal,
-  ): Promise<ImageRequest> {
-    const source = await pullSecrets.source(namespace, named, signal);
-    const pullCredentials = await source.lookup(reference.repository);
-    const request = { image, reference, maxAgeMs: Number.POSITIVE_INFINITY, pullCredentials, namespace };
-    return serviceAccount === undefined ? request : { ...request, serviceAccount };
-  }
-
   /** The tags, with the first credentials of a pod that may list them. Warns if none may. */
-  async function listOf(candidate: Candidate, signal: AbortSignal) {
+  async function listOf({ image, reference, users }: Candidate, signal: AbortSignal) {
     /** Messages by credential scope. */
     const refused = new Map<string, string>();
-    for (const { os, wanted } of candidate.users) {
-      const request = await requestOf(candidate, wanted, signal);
-      const scope = scopeOf({ pullCredentials: request.pullCredentials });
+    for (const { os, wanted } of users) {
+      const { namespace, pullSecrets: named, serviceAccount } = wanted;
+      const source = await pullSecrets.source(namespace, named, signal);
+      const pullCredentials = await source.lookup(reference.repository);
+      const ofPod = { pullCredentials, namespace, ...(serviceAccount !== undefined && { serviceAccount }) };
+      const request = { image, reference, maxAgeMs: Number.POSITIVE_INFINITY, ...ofPod };
+      const scope = scopeOf({ pullCredentials });
       if (refused.has(scope)) continue;
+      const key = scopedKey(reference.repository, scopeOf(request));
+      const list = lists.get(key) ?? tags(request, limit());
+      lists.set(key, list);
       try {
-        return { list: await listOnce(request), request, os };
+        return { list: await list, request, os };
       } catch (error) {
         if (!(error instanceof RegistryError && refusals.has(error.code))) throw error;
         refused.set(scope, error.message);
