@@ -1,10 +1,15 @@
 import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
+import type { FactsErrorCode } from '../../../src/images/facts/facts.ts';
+import { startTestAgent } from '../../daemon/support.ts';
+import { createPki } from '../../fleet/support.ts';
+import { factsOf, failureOf } from '../../support/facts.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { json } from '../../support/kube-server.ts';
 import { listen } from '../../support/listen.ts';
-import { cluster, explainIn, pod as podOf, rulesOf, shop } from './explaining.ts';
-import { dockerConfig, files, privateApp, pullSecret } from '../world.ts';
+import { cluster, explainIn, pod as podOf, rulesOf, setup } from './explaining.ts';
+import { run } from '../run.ts';
+import { dockerConfig, files, privateApp, pullSecret, type Explained } from '../world.ts';
 import { like } from '../../support/like.ts';
 
 const pod = (image: string, spec: Readonly<Record<string, unknown>> = {}) =>
@@ -12,12 +17,6 @@ const pod = (image: string, spec: Readonly<Record<string, unknown>> = {}) =>
 
 const explain = (t: Test, kube: Parameters<typeof explainIn>[1], text: string, ...args: string[]) =>
   explainIn(t, kube, ['-f', '-', ...args], text);
-
-/** A cluster, and a registry with an image for arm64 and one for amd64 and arm64. */
-async function setup(t: Test) {
-  const server = await shop(t);
-  return { server, kube: await cluster(t), arm: `${server.host}/arm:1`, both: `${server.host}/proxy:1` };
-}
 
 t.test('pull secrets and namespace labels are read from the cluster, by name', async (t) => {
   const { server, image: app } = await privateApp(t);
@@ -157,35 +156,40 @@ t.test('an unknown image leads to a gate only while a controller leads', async (
 const { digest } = multiArch(['linux/amd64', 'linux/arm64']);
 
 /** The ConfigMap of a note about the image for amd64 and arm64. */
-function noted(lacks: string, namespaces: readonly string[], until: number): object {
-  const value = { image: 'proxy:1', namespaces, until: new Date(until).toISOString() };
+function noted(lacks: string): object {
+  const until = new Date(Date.now() + 3_600_000).toISOString();
+  const value = { image: 'proxy:1', namespaces: ['shop'], until };
   return {
     metadata: { name: 'archwright-broken-images', namespace: 'archwright' },
     data: { [`${digest.replace(':', '-')}.${lacks}`]: JSON.stringify(value) },
   };
 }
 
-t.test('images noted as broken are avoided, as by the webhook', async (t) => {
+t.test('images noted as broken are avoided, and CPU levels required, as by the webhook', async (t) => {
   const { kube, both } = await setup(t);
-  const note = (namespaces: string[], until: number) => noted('arm64', namespaces, until);
   const everywhere = '/api/v1/configmaps';
   const own = '/api/v1/namespaces/system/configmaps';
-  const later = Date.now() + 3_600_000;
-  const named = ['--config', files(t, { toml: 'namespace = "system"\n' }).toml];
-  const cases: [about: string, path: string, items: object[], args: string[], broken: boolean][] = [
-    ['seen in the namespace', everywhere, [note(['shop'], later)], [], true],
-    ['no notes', everywhere, [], [], false],
-    ['in the namespace that the configuration names', own, [note(['shop'], later)], named, true],
+  const config = ['--config', files(t, { toml: 'namespace = "system"\n' }).toml];
+  const cases: [
+    about: string,
+    path: string,
+    lacks: string,
+    args: string[],
+    rule: string,
+    required: string[],
+  ][] = [
+    ['broken', everywhere, 'arm64', [], 'exec-format-error', ['amd64']],
+    ['in the namespace of the configuration', own, 'arm64', config, 'exec-format-error', ['amd64']],
+    ['a CPU level', everywhere, 'amd64-v3', [], 'cpu-level', ['amd64', 'arm64']],
   ];
-  for (const [about, path, items, args, broken] of cases) {
-    kube.script(path, json({ items }));
+  for (const [about, path, lacks, args, rule, required] of cases) {
+    kube.script(path, json({ items: [noted(lacks)] }));
     const { explained, err, code } = await explain(t, kube, pod(both), ...args);
-    t.equal(err, '', about);
-    t.equal(code, 0, about);
-    t.strictSame(explained?.required, broken ? ['amd64'] : ['amd64', 'arm64'], about);
-    t.equal(rulesOf(explained)?.includes('exec-format-error'), broken, about);
+    t.strictSame([code, err, explained?.required], [0, '', required], about);
+    t.ok(rulesOf(explained)?.includes(rule), about);
     const request = kube.requests.findLast((each) => each.path === path);
     t.equal(request?.query.get('fieldSelector'), 'metadata.name=archwright-broken-images', about);
+    if (rule === 'cpu-level') like(t, explained, { levels: [{ digest, level: 'v3' }], broken: undefined });
   }
   kube.script(everywhere, json({ message: 'configmaps is forbidden' }, 403));
   const forbidden = await explain(t, kube, pod(both));
@@ -193,26 +197,46 @@ t.test('images noted as broken are avoided, as by the webhook', async (t) => {
   t.strictSame(forbidden.explained?.required, ['amd64', 'arm64']);
 });
 
-t.test('a noted CPU level is required, and the image is not called broken', async (t) => {
-  const { kube, both } = await setup(t);
-  const items = [noted('amd64-v3', ['shop'], Date.now() + 3_600_000)];
-  kube.script('/api/v1/configmaps', json({ items }));
-  const { explained } = await explain(t, kube, pod(both));
-  t.strictSame(explained?.required, ['amd64', 'arm64']);
-  const rule = explained?.rules.find(({ rule }) => rule === 'cpu-level');
-  like(t, rule, { message: /proxy:1 needs x86-64-v3$/ });
-  const { levels, broken } = explained as unknown as Record<string, unknown>;
-  like(t, levels, [{ digest, level: 'v3' }]);
-  t.equal(broken, undefined);
-});
+/** One agent per group. Each one refuses with a code, or knows every image. */
+async function agentsOf(t: Test, codes: readonly (FactsErrorCode | undefined)[]): Promise<readonly string[]> {
+  const pki = await createPki(t);
+  const agents = await Promise.all(
+    codes.map((code, index) =>
+      startTestAgent(t, {
+        pki,
+        nodeName: `node-${index}`,
+        fingerprint: () => `${index}-fingerprint-of-a-group`,
+        inspector: { lookup: async ({ image }) => (code ? failureOf(image, code) : factsOf(image)) },
+      }),
+    ),
+  );
+  return ['--agents', agents.map(({ agent }) => agent.url).join(','), '--agent-tls-dir', pki.clientDir];
+}
 
-t.test('a running pod on a node that cannot run its image', async (t) => {
-  const { kube, arm } = await setup(t);
-  kube.script('/api/v1/nodes/n1', json({ status: { nodeInfo: { architecture: 'amd64' } } }));
-  const wrong = await explain(t, kube, pod(arm, { nodeName: 'n1' }));
-  t.strictSame(rulesOf(wrong.explained), ['skip-node-name']);
-  like(t, wrong.explained?.warnings, [/arm:1 cannot run here: it has arm64, the node is amd64/]);
-  t.equal(wrong.code, 0);
+t.test('the result names groups that can pull, and excluded nodes', async (t) => {
+  const app = 'registry.invalid/shop/app:1';
+  const agents = await agentsOf(t, [undefined, 'unauthorized', 'unavailable']);
+  const args = ['explain', '-f', '-', '--require-pullable-nodes'];
+  const json = await run([...args, '-o', 'json', '--patch', ...agents], { stdin: pod(app) });
+  t.equal(json.err, '');
+  const why = `${app}: credential group 0-fingerprin can pull it, 1-fingerprin, 2-fingerprin cannot; excluded: node-1; node-2`;
+  const rules = [{ rule: 'pullable-nodes', message: why }];
+  const [found] = (JSON.parse(json.out) as { results: Explained[] }).results;
+  like(t, found, { outcome: 'placed', excludedNodes: ['node-1', 'node-2'] });
+  like(
+    t,
+    found?.rules.filter(({ rule }) => rule === 'pullable-nodes'),
+    rules,
+  );
+  const excluded = /"key":"kubernetes.io\/hostname","operator":"NotIn","values":\["node-1","node-2"\]/;
+  t.match(JSON.stringify(found?.patch), excluded);
+  t.match((await run([...args, ...agents], { stdin: pod(app) })).out, /^ +excludes +node-1; node-2$/m);
+  const without = await run(args, {
+    stdin: podOf({ containers: [{ name: 'a', image: app, imagePullPolicy: 'Never' }] }),
+  });
+  const warning =
+    "only agents know which nodes can pull; run explain in the controller's pod, or set --agents";
+  t.ok(without.err.includes(warning), 'without agents');
 });
 
 t.test('an unreachable cluster is ignored, with one warning', async (t) => {

@@ -2,7 +2,7 @@
 import type { Test } from 'tap';
 import { image, multiArch } from '../../support/registry/content.ts';
 import type { TestRegistry } from '../../support/registry/server.ts';
-import { startKubeServer, type KubeServer } from '../../support/kube-server.ts';
+import { json, startKubeServer, type KubeServer } from '../../support/kube-server.ts';
 import { run, type Result, type RunOptions } from '../run.ts';
 import { files, kubeconfig, registry, type Explained } from '../world.ts';
 
@@ -46,6 +46,17 @@ export async function shop(t: Test): Promise<TestRegistry> {
   server.push('old', '1', image('linux/amd64'));
   server.push('arm', '1', image('linux/arm64'));
   return server;
+}
+
+/** The namespaces `shop` and `bank`, and a registry with images for amd64 and arm64, and for arm64 alone. */
+export async function setup(t: Test) {
+  const kube = await cluster(t);
+  for (const namespace of ['shop', 'bank']) {
+    kube.script(`/api/v1/namespaces/${namespace}`, json({ metadata: { name: namespace } }));
+    kube.script(`/api/v1/namespaces/${namespace}/serviceaccounts/default`, json({}));
+  }
+  const server = await shop(t);
+  return { server, kube, both: `${server.host}/proxy:1`, arm: `${server.host}/arm:1` };
 }
 
 export const pod = (spec: object, metadata: object = {}) =>

@@ -1,20 +1,9 @@
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { keys } from '../../../src/names/keys.ts';
 import { image } from '../../support/registry/content.ts';
 import { json } from '../../support/kube-server.ts';
-import { cluster, explainIn, shop } from './explaining.ts';
+import { explainIn, setup } from './explaining.ts';
 import { like } from '../../support/like.ts';
-
-/** The namespaces `shop` and `bank`, and a registry with images for amd64 and arm64, and for arm64 alone. */
-async function setup(t: Test) {
-  const kube = await cluster(t);
-  for (const namespace of ['shop', 'bank']) {
-    kube.script(`/api/v1/namespaces/${namespace}`, json({ metadata: { name: namespace } }));
-    kube.script(`/api/v1/namespaces/${namespace}/serviceaccounts/default`, json({}));
-  }
-  const { host } = await shop(t);
-  return { kube, both: `${host}/proxy:1`, arm: `${host}/arm:1` };
-}
 
 /** A pod of the namespace `shop` that runs on the node `n1`. */
 const running = (image: string, annotations: object = {}) =>

@@ -246,14 +246,6 @@ t.test('through the controller', async (t) => {
     t.equal((await ask('explain', 'pod/web', '--as-service-account', 'x')).code, 2);
   });
 
-  await t.test('a configuration file replaces the settings of the cluster', async (t) => {
-    const { toml } = files(t, { toml: 'preferenceMode = "soft"\n' });
-    const { lookups, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
-    t.equal(lookups, through);
-    like(t, results, [{ outcome: 'placed' }]);
-    t.notOk('preferred' in (results[0] ?? {}), 'the cluster prefers arm64, the file nothing');
-  });
-
   await t.test('unknown settings of the cluster are ignored, invalid ones are an error', async (t) => {
     putSettings('newerSetting = true\n');
     t.equal((await ask('explain', 'pod/web')).code, 0);
