@@ -155,43 +155,6 @@ t.test('each request and its status are listed', async (t) => {
   t.match(json.err, `${url}/token`);
 });
 
-t.test('each tried credential is named, and the one that found that the tag is missing', async (t) => {
-  const server = await registry(t, { auth: { kind: 'basic', users: { bob: 'password-of-bob' } } });
-  const { directory, ...paths } = files(t, {
-    [`creds/${server.host}.toml`]: 'user = "bob"\nsecret = "password-of-bob"\n',
-    'config.json': dockerConfig(server.host, 'ann', 'password-of-ann'),
-    'secret.json': pullSecret(dockerConfig(`${server.host}/team`, 'cid', 'password-of-cid'), {
-      name: 'regcred',
-      namespace: 'shop',
-    }),
-  });
-  const { code, out } = await run([
-    'inspect',
-    '--verbose',
-    `--creds-dir=${directory}/creds`,
-    `--docker-config=${paths['config.json']}`,
-    `--pull-secret=${paths['secret.json']}`,
-    `${server.host}/team/app:v9`,
-  ]);
-  t.equal(code, 1);
-  const toml = `registry-toml ${server.host} (${directory}/creds/${server.host}.toml)`;
-  const rows = out.split('\n').flatMap((line) => {
-    const [, purpose, , credential, status] = line.trim().split(/ {2,}/);
-    return purpose === 'manifest' ? [[credential, status]] : [];
-  });
-  t.strictSame(rows, [
-    ['anonymous', '401'],
-    [`pull-secret ${server.host}/team (shop/regcred)`, '401'],
-    [toml, '404'],
-    [`docker-config ${server.host} (${paths['config.json']})`, '401'],
-  ]);
-  const [, failure = ''] = /: not-found: (.*)\n/.exec(out) ?? [];
-  t.ok(
-    failure.includes(`with the credential ${toml}: check the name and the tag; refused were: pull-secret`),
-    out,
-  );
-});
-
 t.test('sources are listed with their problems', async (t) => {
   const { image } = await registryWithApp(t);
   const { directory, ...paths } = files(t, {

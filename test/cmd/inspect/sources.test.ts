@@ -161,26 +161,6 @@ t.test('the mirror of hosts.toml is used, and its files are shown', async (t) =>
   t.equal(left.code, 3, 'an empty list disables containerd');
 });
 
-t.test("`proxies` take precedence over containerd's mirrors", async (t) => {
-  const [proxy, mirror] = [await registry(t, { tls: false }), await registry(t, { tls: false })];
-  proxy.push('team/app', 'v1', image('linux/arm64'), 'upstream.invalid');
-  mirror.push('team/app', 'v1', image('linux/s390x'), 'upstream.invalid');
-  const { directory } = files(t, {
-    'etc/containerd/config.toml': config,
-    'etc/certs.d/upstream.invalid/hosts.toml': `[host."${mirror.url}"]\n`,
-  });
-  const { out } = await run([
-    'inspect',
-    `--host-root=${directory}`,
-    '--containerd-version=2.4.2',
-    `--proxies=upstream.invalid=${proxy.url}`,
-    '-o',
-    'json',
-    'upstream.invalid/team/app:v1',
-  ]);
-  like(t, resultsIn(out), [{ endpoint: proxy.host }]);
-});
-
 t.test("`dockerConfigFile` is read beside the node's, and not below `hostRoot`", async (t) => {
   const login = dockerConfig('ghcr.io', 'robot', 'password-of-robot');
   const dir = t.testdir({ mine: { '.dockerconfigjson': login }, host: {} });

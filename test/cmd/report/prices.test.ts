@@ -1,9 +1,8 @@
 /** `archwright report --html --prices`: the sources of prices, and their sums. */
 import t from 'tap';
 import { asCsv, asJson, asTable } from '../../../cmd/report/contents.ts';
-import { noPriceList, offerOfNode, offersOfFile, parsePrices } from '../../../cmd/report/prices/prices.ts';
+import { offerOfNode, offersOfFile, parsePrices } from '../../../cmd/report/prices/prices.ts';
 import { moneyOf } from '../../../cmd/report/prices/savings.ts';
-import type { Node } from '../../../src/kube/api/objects.ts';
 import { putPod, shop, startCluster } from './cluster.ts';
 import { judgedPod, pageOf, reportWith } from './judged-cluster.ts';
 import { run } from '../run.ts';
@@ -73,40 +72,33 @@ t.test('a file of prices is parsed, or refused', async (t) => {
     t.throws(() => parsePrices(text, 'p'), { message, name: 'UsageError' }, text);
 });
 
-function node(
-  labels: Readonly<Record<string, string>>,
-  annotations: Readonly<Record<string, string>> = {},
-): Node {
-  const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '2', memory: '8Gi' } };
-  return { metadata: { name: 'n', labels, annotations }, status };
-}
-
-t.test('the file takes precedence over the node itself', async (t) => {
-  const labels = { 'node.kubernetes.io/instance-type': 'a', 'topology.kubernetes.io/region': 'r' };
-  const own = { 'arch.example/price-per-hour': '3' };
+t.test('the price of a node comes from the file, else from the node itself', async (t) => {
   const list = parsePrices(
     '[[node]]\ninstance-type = "a"\non-demand = 1\n[[node]]\ninstance-type = "a"\nregion = "r"\non-demand = 0.9\n',
     'p',
   );
-  const of = (...args: Parameters<typeof offerOfNode>) => {
-    const { price, source, capacityType } = offerOfNode(...args) ?? {};
-    return [price, source, capacityType];
-  };
-  t.strictSame(of(node(labels, own), list), [0.9, 'file', 'on-demand']);
-  const elsewhere = { ...labels, 'topology.kubernetes.io/region': 'other' };
-  t.strictSame(of(node(elsewhere, own), list), [1, 'file', 'on-demand'], 'the price for all regions');
-  t.strictSame(of(node(labels, own), noPriceList), [3, 'node', 'on-demand'], 'an annotation');
-  t.strictSame(of(node({ ...labels, ...own }), noPriceList), [3, 'node', 'on-demand'], 'a label');
-  t.strictSame(of(node({ 'eks-node-viewer/instance-price': '5' }), noPriceList), [5, 'node', 'on-demand']);
-  const wrong = node(labels, { 'arch.example/price-per-hour': '3 EUR' });
-  t.strictSame(of(wrong, noPriceList), [undefined, undefined, undefined]);
-  for (const spot of [
-    { 'karpenter.sh/capacity-type': 'spot' },
-    { 'eks.amazonaws.com/capacityType': 'SPOT' },
-    { 'cloud.google.com/gke-spot': 'true' },
-    { 'kubernetes.azure.com/scalesetpriority': 'spot' },
-  ])
-    t.strictSame(of(node({ ...labels, ...spot }, own), list), [3, 'node', 'spot'], 'not in the file');
+  const own = { 'arch.example/price-per-hour': '3' };
+  const ofType = { 'node.kubernetes.io/instance-type': 'a', 'topology.kubernetes.io/region': 'r' };
+  const other = { 'node.kubernetes.io/instance-type': 'b' };
+  const rows: [labels: object, annotations: object, found: unknown[]][] = [
+    [{}, own, [0.9, 'file', 'on-demand']],
+    [{ 'topology.kubernetes.io/region': 'other' }, own, [1, 'file', 'on-demand']],
+    [other, own, [3, 'node', 'on-demand']],
+    [{ ...other, ...own }, {}, [3, 'node', 'on-demand']],
+    [{ ...other, 'eks-node-viewer/instance-price': '5' }, {}, [5, 'node', 'on-demand']],
+    [other, { 'arch.example/price-per-hour': '3 EUR' }, [undefined, undefined, undefined]],
+    // The file has no price for spot.
+    [{ 'karpenter.sh/capacity-type': 'spot' }, own, [3, 'node', 'spot']],
+    [{ 'eks.amazonaws.com/capacityType': 'SPOT' }, own, [3, 'node', 'spot']],
+    [{ 'cloud.google.com/gke-spot': 'true' }, own, [3, 'node', 'spot']],
+    [{ 'kubernetes.azure.com/scalesetpriority': 'spot' }, own, [3, 'node', 'spot']],
+  ];
+  const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '2', memory: '8Gi' } };
+  for (const [labels, annotations, found] of rows) {
+    const metadata = { labels: { ...ofType, ...labels }, annotations: { ...annotations } };
+    const { price, source, capacityType } = offerOfNode({ metadata, status }, list) ?? {};
+    t.strictSame([price, source, capacityType], found, JSON.stringify(labels));
+  }
   t.strictSame(offersOfFile(list, new Set(['r'])), [], 'a type of unknown size');
 });
 
@@ -114,19 +106,10 @@ t.test('the price of a region takes precedence over the price of all regions', a
   const size = 'architecture = "arm64"\nvcpu = 2\nmemory = "8Gi"\n';
   const everywhere = '[[node]]\ninstance-type = "a"\non-demand = 1\nspot = 0.5\n';
   const inOne = '[[node]]\ninstance-type = "a"\nregion = "r"\non-demand = 2\n';
-  const expected = [
-    ['q', 'on-demand', 1],
-    ['q', 'spot', 0.5],
-    ['r', 'on-demand', 2],
-  ];
-  for (const text of [
-    everywhere + size + inOne + size,
-    everywhere + size + inOne,
-    everywhere + inOne + size,
-  ]) {
+  for (const text of [everywhere + size + inOne, everywhere + inOne + size]) {
     const offers = offersOfFile(parsePrices(text, 'p'), new Set(['q', 'r']));
-    const found = offers.map(({ region, capacityType, price }) => [region, capacityType, price]);
-    t.strictSame(found, expected, text);
+    const found = offers.map(({ region, capacityType, price }) => `${region} ${capacityType} ${price}`);
+    t.strictSame(found, ['q on-demand 1', 'q spot 0.5', 'r on-demand 2'], text);
   }
 });
 

@@ -2,8 +2,7 @@ import t, { type Test } from 'tap';
 import { formatDrifted, keyOfDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { archIn, archLabel, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
-import { putOwned, putPod, putPullSecret, shop, startCluster, uidOf } from './cluster.ts';
-import { privateApp } from '../world.ts';
+import { putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
 import { like } from '../../support/like.ts';
 
 type Row = Readonly<Record<string, string | number | readonly string[] | undefined>>;
@@ -110,27 +109,6 @@ t.test('each image is looked up once, whatever the pull policies', async (t) => 
   t.equal(manifests.length, 1);
 });
 
-t.test('pull secrets of pods and their service accounts are used', async (t) => {
-  const { server, image: app } = await privateApp(t);
-  const { store, report } = await cluster(t);
-  putPullSecret(store, 'shop', server.host, 'ann');
-  putPod(store, 'shop/named', [app], { spec: { imagePullSecrets: [{ name: 'regcred' }] } });
-  putPod(store, 'bank/without', [app]);
-  putPod(store, 'bank/misspelled', [app], { spec: { imagePullSecrets: [{ name: 'regcrad' }] } });
-  const { document, out } = await report();
-  t.strictSame(rowsOf(document), [
-    'shop Pod/named 1 yes',
-    'bank Pod/misspelled 1 unknown',
-    'bank Pod/without 1 unknown',
-  ]);
-  const misspelled = document.workloads.find(({ name }) => name === 'misspelled');
-  t.match(misspelled?.why, /unauthorized: pull secret bank\/regcrad: there is no such Secret; .* 401/);
-  t.equal(document.images.length, 1);
-  const worse = { verdict: 'unknown', namespaces: 2, why: /unauthorized/ };
-  like(t, document.images[0], worse, 'the worse result counts');
-  t.notMatch(out, /password-of-ann/);
-});
-
 t.test("archwright's additions are no constraint of the pod; a DaemonSet's template counts", async (t) => {
   const { both, store, report } = await cluster(t);
   const requiresAmd64 = requiring(termOf(archIn('amd64')));
@@ -190,7 +168,9 @@ t.test('an image noted as broken lacks the architecture, or has a CPU level', as
     return (await report('--architecture', architecture)).document.workloads;
   };
   like(t, await judgedWith('arm64', 'arm64'), [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
-  like(t, await judgedWith('amd64-v3', 'amd64'), [{ verdict: 'yes', why: /both:1 needs x86-64-v3; not on every amd64 node/ }]);
+  like(t, await judgedWith('amd64-v3', 'amd64'), [
+    { verdict: 'yes', why: /both:1 needs x86-64-v3; not on every amd64 node/ },
+  ]);
   like(t, await judgedWith('amd64-v3', 'arm64'), [{ verdict: 'yes', why: '' }]);
 });
 
