@@ -369,8 +369,6 @@ t.test('invalid input fails, with its position', async (t) => {
     ['nothing', '', /contains no Kubernetes object/],
     ['an error message from a pipe', 'Error: chart not found\n', /(contains no|is not a) Kubernetes object/],
     ['a text', 'hello\n', /standard input:1: is not a Kubernetes object/],
-    ['broken YAML', `${pod('nginx')}---\nkind: [\n`, /standard input:\d+:\d+: /],
-    ['binary', '\u0000\u0001\u0002{{', /standard input/],
     [
       'a broken workload',
       'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: "web\\e[2J"}\nspec: {}\n',
