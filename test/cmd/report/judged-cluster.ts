@@ -5,7 +5,7 @@ import { reportPage } from '../../../cmd/report/page/page.ts';
 import { offerOfNode, parsePrices } from '../../../cmd/report/prices/prices.ts';
 import { moneyOf } from '../../../cmd/report/prices/savings.ts';
 
-export interface JudgedOptions {
+export interface JudgedOptions extends Partial<Pick<JudgedPod, 'on' | 'blockers' | 'why'>> {
   readonly namespace?: string;
   readonly kind?: string;
   readonly name: string;
@@ -13,10 +13,7 @@ export interface JudgedOptions {
   readonly cpu?: number;
   /** In bytes. */
   readonly memory?: number;
-  readonly on?: string | undefined;
   readonly node?: string;
-  readonly blockers?: readonly Blocker[];
-  readonly why?: string;
 }
 
 export function judgedPod(options: JudgedOptions): JudgedPod {

@@ -123,7 +123,6 @@ t.test("archwright's additions are no constraint of the pod; a DaemonSet's templ
   put('ours', requiresAmd64, added([archLabel, ['amd64']]));
   const labeled = requiring(termOf(archIn('amd64'), isIn('pool', 'a')));
   put('ours-labeled', labeled, added([archLabel, ['amd64']], ['pool', ['a']]));
-  put('ours-pinned', onArch('amd64'), { added: { pinned: 'amd64' } });
   put('widened', requiring(termOf(archIn('amd64', 'arm64'))), {
     architectures: undefined,
     widened: onArch('amd64'),
@@ -147,7 +146,6 @@ t.test("archwright's additions are no constraint of the pod; a DaemonSet's templ
     'shop Pod/node 1 yes',
     'shop Pod/ours 1 yes',
     'shop Pod/ours-labeled 1 yes',
-    'shop Pod/ours-pinned 1 yes',
     'shop DaemonSet/unread 1 yes',
     'shop Pod/widened 1 yes',
     'shop DaemonSet/choosing 1 pinned',
