@@ -397,9 +397,3 @@ t.test('a thousand documents, most without images', async (t) => {
   ])
     like(t, await json(none), { code: 0, err: /note: the input contains no image/ }, none);
 });
-
-t.test('progress is shown on a terminal', async (t) => {
-  const { app, env } = await checker(t);
-  const { err } = await run(['check', '-'], { env, stdin: pod(app), isErrTerminal: true });
-  t.equal(err, '\u001b[2K1 of 1 images\r\u001b[2K');
-});
