@@ -229,7 +229,7 @@ t.test('the result names groups that can pull, and excluded nodes', async (t) =>
     rules,
   );
   const excluded = /"key":"kubernetes.io\/hostname","operator":"NotIn","values":\["node-1","node-2"\]/;
-  t.match(JSON.stringify(found?.patch), excluded);
+  like(t, JSON.stringify(found?.patch), excluded);
   t.match((await run([...args, ...agents], { stdin: pod(app) })).out, /^ +excludes +node-1; node-2$/m);
   const without = await run(args, {
     stdin: podOf({ containers: [{ name: 'a', image: app, imagePullPolicy: 'Never' }] }),
