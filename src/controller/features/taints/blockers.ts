@@ -1,6 +1,7 @@
 /**
- * DaemonSets and pods that would lose a node by the taint, and therefore block it:
+ * What blocks a taint, and events about it:
  *
+ * - A pod to which the API server refuses the toleration (`tolerate-pods.ts`).
  * - A DaemonSet with a ready pod on such a node and a template that does not tolerate the taint: the pod
  *   would run on, without a successor. A person has to restart the DaemonSet, because all its pods restart;
  *   then the webhook adds the toleration. Without a readable template (right, API group), the pods decide.
@@ -8,63 +9,132 @@
  *   and waits forever if no other node takes it (taints everywhere, or its node selector).
  */
 import { createYielder } from '../../../async/concurrently.ts';
-import type { OwnerReference } from '../../../kube/api/objects.ts';
+import type { ObjectReference } from '../../../kube/events/events.ts';
+import type { Taint } from '../../../kube/api/objects.ts';
+import { printable } from '../../../names/printable.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import { choosing, tolerates, takesPods, letsIn } from '../../pods/chosen-nodes.ts';
-import { daemonTemplateOf, isDaemon } from '../../pods/workload.ts';
-import { isOrdinary, type ArchitecturePlan } from './plan.ts';
+import { choosing, takesPods, tolerates, letsIn } from '../../pods/chosen-nodes.ts';
+import {
+  daemonSetApiVersion,
+  daemonTemplateOf,
+  isDaemon,
+  podReference,
+  referenceOf,
+} from '../../pods/workload.ts';
+import { Reporter } from '../../report/reporter.ts';
+import type { ArchitecturePlan } from './plan.ts';
 
-export interface BlockingDaemonSet {
-  readonly namespace: string;
-  readonly owner: OwnerReference;
+export interface Blocker {
+  readonly reason: 'pods' | 'daemonsets' | 'no-other-node';
+  readonly taint: Taint;
+  readonly about: ObjectReference;
+  /** Why a pod could not be given the toleration. */
+  readonly why?: string;
+  /** False: nodes have the taint already, so that it does not wait for the pod. */
+  readonly isBlocked: boolean;
 }
 
-/** The DaemonSets that block the taint of an architecture. @throws KubeError */
+/**
+ * The DaemonSets that block the taint of an architecture.
+ * @param pods on its nodes, without toleration
+ * @throws KubeError
+ */
 export async function blockingDaemonSets(
-  plan: ArchitecturePlan,
+  { taint, waiting }: ArchitecturePlan,
+  pods: readonly RunningPod[],
   leader: LeaderContext,
-): Promise<readonly BlockingDaemonSet[]> {
-  const waiting = new Set(plan.waiting.map(({ name }) => name));
-  const candidates = new Map<string, BlockingDaemonSet>();
-  for (const pod of leader.caches.runningPods.values()) {
-    if (!isDaemon(pod) || !waiting.has(pod.node) || !pod.ready || pod.deleting) continue;
-    if (tolerates(pod.tolerations, plan.taint)) continue;
-    candidates.set(pod.owner.uid, { namespace: pod.namespace, owner: pod.owner });
-  }
-  const blocking: BlockingDaemonSet[] = [];
-  for (const each of candidates.values()) {
+): Promise<readonly Blocker[]> {
+  const names = new Set(waiting.map(({ name }) => name));
+  const daemons = pods.filter(isDaemon).filter(({ node, ready }) => ready && names.has(node));
+  const blocking: Blocker[] = [];
+  for (const each of new Map(daemons.map((pod) => [pod.owner.uid, pod])).values()) {
     const template = await daemonTemplateOf(each, leader);
     if (template === 'gone') continue;
-    if (template === 'unknown' || !tolerates(template.spec.tolerations ?? [], plan.taint))
-      blocking.push(each);
+    if (template === 'unknown' || !tolerates(template.spec.tolerations ?? [], taint))
+      blocking.push({
+        reason: 'daemonsets',
+        taint,
+        about: referenceOf(each.namespace, each.owner),
+        isBlocked: true,
+      });
   }
   return blocking;
 }
 
 /**
  * Pods with successors that find no node once every chosen architecture is tainted.
+ * @param skipped pods on its nodes, without toleration
  * @param others nodes that stay without taint
  */
 export async function strandedPods(
-  plan: ArchitecturePlan,
+  { taint }: ArchitecturePlan,
+  skipped: readonly RunningPod[],
   others: readonly CachedNode[],
-  isSkipped: (pod: RunningPod) => boolean,
-  { caches, signal }: Pick<LeaderContext, 'caches' | 'signal'>,
-): Promise<readonly RunningPod[]> {
+  signal: AbortSignal,
+): Promise<readonly Blocker[]> {
   const turn = createYielder(signal);
   const open = others.filter(takesPods);
   const seen = new Set<string>();
-  const stranded: RunningPod[] = [];
-  for (const pod of caches.runningPods.values()) {
-    if (pod.owner === undefined || seen.has(pod.owner.uid)) continue;
-    if (!plan.nodes.has(pod.node) || !isOrdinary(pod) || !pod.ready) continue;
-    const { tolerations, nodeChoice } = pod;
-    if (tolerates(tolerations, plan.taint) || !isSkipped(pod)) continue;
-    seen.add(pod.owner.uid);
+  const stranded: Blocker[] = [];
+  for (const pod of skipped) {
+    const { owner, ready, tolerations, nodeChoice } = pod;
+    if (owner === undefined || !ready || seen.has(owner.uid)) continue;
+    seen.add(owner.uid);
     const isChosen = nodeChoice ? choosing(nodeChoice) : () => true;
-    if (!open.some((node) => letsIn(node, tolerations) && isChosen(node))) stranded.push(pod);
+    if (!open.some((node) => letsIn(node, tolerations) && isChosen(node)))
+      stranded.push({ reason: 'no-other-node', taint, about: podReference(pod), isBlocked: true });
     await turn();
   }
   return stranded;
+}
+
+/** The first ones are enough. */
+const maxReported = 50;
+
+/** @returns reports blocked taints and refused tolerations: an event and a log line, repeated while they last */
+export function createTaintEvents(leader: LeaderContext) {
+  const { events, log } = leader;
+  const reporter = new Reporter(leader);
+  return (blockers: readonly Blocker[]): void => {
+    const troubles = blockers.slice(0, maxReported).map((blocker) => {
+      const { key, value = '' } = blocker.taint;
+      return [`${blocker.reason} ${blocker.about.uid ?? ''} ${key} ${value}`, blocker] as const;
+    });
+    for (const blocker of reporter.dueOf(new Map(troubles))) {
+      const { about, isBlocked } = blocker;
+      const message = messageOf(blocker);
+      const reason = isBlocked ? 'TaintHeldBack' : 'TolerationRefused';
+      events.record(about, { type: 'Warning', reason, message });
+      const { kind, namespace, name } = about;
+      const what = isBlocked ? 'a taint is blocked' : 'a pod could not be given the toleration of a taint';
+      log.warn({ kind, namespace, name, reason: blocker.reason, message }, what);
+    }
+  };
+}
+
+function messageOf({ reason, taint, about, why = '', isBlocked }: Blocker): string {
+  const { key, value = '', effect } = taint;
+  const blocked = `The nodes of ${value} do not get their taint ${key}=${value}:${effect}`;
+  if (reason === 'pods') {
+    const advice = 'Delete it, or label it arch.example/placement=disabled.';
+    const refusal = `this pod could not be given the toleration: ${printable(why, 300)}`;
+    if (isBlocked) return `${blocked}: ${refusal}. ${advice}`;
+    return (
+      `The nodes of ${value} have their taint ${key}=${value}:${effect}, but ${refusal}. It keeps running, but autoscalers and ` +
+      `deschedulers may find it in the wrong place. ${advice}`
+    );
+  }
+  if (reason === 'daemonsets') {
+    const message = `${blocked}: this DaemonSet runs there and does not tolerate it, so no new pod of it would start there.`;
+    if (about.apiVersion !== daemonSetApiVersion) return `${message} Add the toleration to its template.`;
+    return (
+      `${message} Restart it (kubectl rollout restart), then archwright adds the toleration. ` +
+      'If archwright skips the namespace, add the toleration yourself.'
+    );
+  }
+  return (
+    `${blocked}: archwright skips this pod, so its successor would not tolerate the taint, and no other node would take it. ` +
+    "Add the toleration to its workload's template, or leave an architecture without taint."
+  );
 }

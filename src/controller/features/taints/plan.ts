@@ -14,12 +14,6 @@ export interface ArchitecturePlan {
   readonly established: boolean;
 }
 
-export interface NodesPlan {
-  readonly architectures: readonly ArchitecturePlan[];
-  /** Nodes with a taint of ours that is no longer wanted. */
-  readonly clear: readonly CachedNode[];
-}
-
 /**
  * Nodes that are closed to ordinary pods already (kubeadm; the second key before 1.24). The webhook skips
  * pods that select them, so they would get no toleration.
@@ -45,12 +39,15 @@ export function wantedTaint(
   return taintFor(taintKey, architecture);
 }
 
-/** @param keys of our taints */
+/**
+ * @param keys of our taints
+ * @returns each architecture with taints, and the nodes with a taint of ours that is no longer wanted
+ */
 export function planNodes(
   nodes: Iterable<CachedNode>,
   settings: TaintSettings,
   keys: readonly string[],
-): NodesPlan {
+): { readonly architectures: readonly ArchitecturePlan[]; readonly clear: readonly CachedNode[] } {
   const found = new Map<string, MutablePlan>();
   const clear: CachedNode[] = [];
   for (const node of nodes) {

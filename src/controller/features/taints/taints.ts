@@ -4,7 +4,7 @@
  * all nodes and pods; each pod that lacks a toleration is another key. For each architecture:
  *
  * 1. `tolerate-pods.ts`: pods on its nodes get the toleration. Pods of DaemonSets and static pods need none.
- * 2. `blockers.ts`: DaemonSets and pods that would lose a node block the taint; `events.ts` reports them.
+ * 2. `blockers.ts`: DaemonSets and pods that would lose a node block the taint, and are reported.
  * 3. Then the nodes get the taint. From the first node on, the architecture is established: a new node gets
  *    the taint at once, before pods without the toleration land there.
  *
@@ -16,29 +16,31 @@ import { architectureOf } from '../../../nodes/classify.ts';
 import { changeEach, changeObject } from '../../../kube/api/change.ts';
 import type { Node, Taint } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import type { CachedNode, RunningPod } from '../../state/cached.ts';
+import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
+import type { CachedNode } from '../../state/cached.ts';
 import type { Enqueue, Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
-import { blockingDaemonSets, strandedPods } from './blockers.ts';
-import {
-  createTaintEvents,
-  taintGauges,
-  taintMetrics,
-  type Blocker,
-  type RefusedPod,
-  type TaintGauges,
-} from './events.ts';
+import { podReference } from '../../pods/workload.ts';
+import { blockingDaemonSets, createTaintEvents, strandedPods, type Blocker } from './blockers.ts';
 import { knownKeys, recordedKeys, taintPatch, type TaintSettings } from './own-taint.ts';
-import {
-  isOrdinary,
-  nodeMatters,
-  planNodes,
-  wantedTaint,
-  type ArchitecturePlan,
-  type NodesPlan,
-} from './plan.ts';
-import { Refusals, tolerate } from './tolerate-pods.ts';
+import { isOrdinary, nodeMatters, planNodes, wantedTaint } from './plan.ts';
+import { refusalKey, tolerate, type Refusals } from './tolerate-pods.ts';
+
+const taintNodes = gauge('archwright_taint_nodes', 'Nodes of the architectures in taintArchitectures.', {
+  state: ['tainted', 'waiting'],
+});
+
+const taintPodsWaiting = gauge(
+  'archwright_taint_pods_waiting',
+  'Running pods on nodes of taintArchitectures without the toleration.',
+);
+
+const taintBlockers = gauge(
+  'archwright_taint_blockers',
+  'Objects that hold taints back: pods that refuse the toleration, DaemonSets without it, pods that fit no other node.',
+  { reason: ['pods', 'daemonsets', 'no-other-node'] },
+);
 
 /** Pods and the configuration are compared this often; nodes also when they change. */
 const intervalMs = 10_000;
@@ -47,7 +49,7 @@ const workers = 6;
 
 export const taints: Feature = {
   name: 'taints',
-  metrics: taintMetrics,
+  metrics: [taintNodes, taintPodsWaiting, taintBlockers],
   inRounds: true,
   workers,
   leftovers: {
@@ -64,151 +66,118 @@ export const taints: Feature = {
     leader.caches.nodes.onEach(({ previous, object }) => {
       if (nodeMatters(previous, object)) enqueue('nodes');
     });
-    return new Taints(leader, enqueue);
+    return createTaints(leader, enqueue);
   },
 };
 
-export class Taints implements Work {
-  readonly #leader: LeaderContext;
-  readonly #enqueue: Enqueue;
-  readonly #gauges: TaintGauges;
-  readonly #recordEvents: ReturnType<typeof createTaintEvents>;
-  readonly #refusals = new Refusals();
-  #keys: { readonly of: string; readonly keys: readonly string[] } | undefined;
+export function createTaints(leader: LeaderContext, enqueue: Enqueue): Work {
+  const { caches, client, configuration, log, metrics, namespace, signal } = leader;
+  const tainted = metrics.gauge(taintNodes, { state: 'tainted' });
+  const untainted = metrics.gauge(taintNodes, { state: 'waiting' });
+  const podsWaiting = metrics.gauge(taintPodsWaiting);
+  const showBlockers = itemCounts(metrics, taintBlockers);
+  const report = createTaintEvents(leader);
+  const refusals: Refusals = new Map();
+  let known: { readonly of: string; readonly keys: readonly string[] } | undefined;
 
-  constructor(leader: LeaderContext, enqueue: Enqueue) {
-    this.#leader = leader;
-    this.#enqueue = enqueue;
-    this.#gauges = taintGauges(leader.metrics);
-    this.#recordEvents = createTaintEvents(leader);
-  }
-
-  keys(): readonly string[] {
-    return ['nodes'];
-  }
-
-  async reconcile(key: string): Promise<ReconcileResult> {
-    if (key !== 'nodes') return await this.#tolerate(key);
-    await this.#compare();
-    return { requeueAfterMs: intervalMs };
-  }
-
-  async #compare(): Promise<void> {
-    const { caches, configuration } = this.#leader;
+  async function compare(): Promise<void> {
     const settings = configuration();
-    const plan = planNodes(caches.nodes.values(), settings, await this.#keysOf(settings));
-    const nodes = plan.architectures.reduce((sum, each) => sum + each.nodes.size, 0);
-    const waiting = plan.architectures.reduce((sum, each) => sum + each.waiting.length, 0);
-    this.#gauges.waiting.set(waiting);
-    this.#gauges.tainted.set(nodes - waiting);
-    this.#logRemoved(await this.#changeNodes(plan.clear, settings));
+    const { architectures, clear } = planNodes(caches.nodes.values(), settings, await keysOf(settings));
+    const all = new Set(architectures.flatMap(({ nodes }) => [...nodes.keys()]));
+    const waiting = architectures.reduce((sum, each) => sum + each.waiting.length, 0);
+    untainted.set(waiting);
+    tainted.set(all.size - waiting);
+    await changeNodes(clear, settings, 'taints were removed from nodes');
+    const added = 'taints were added to nodes';
     // New nodes do not wait for pods.
-    for (const each of plan.architectures) if (each.established) await this.#taint(each, settings);
-    const isSkipped = skippedPods(this.#leader);
+    for (const each of architectures) if (each.established) await changeNodes(each.waiting, settings, added);
+    const isSkipped = skippedPods(leader);
+    const others = [...caches.nodes.values()].filter(({ name }) => !all.has(name));
     const blockers: Blocker[] = [];
-    const refused: RefusedPod[] = [];
-    const allMissing: Pick<RefusedPod, 'pod' | 'taint'>[] = [];
-    for (const each of plan.architectures) {
-      const missing = this.#podsWithoutToleration(each, isSkipped);
-      allMissing.push(...missing.map((pod) => ({ pod, taint: each.taint })));
-      const refusedHere = this.#refusals.of(missing, each);
-      refused.push(...refusedHere);
-      const known = new Set(refusedHere.map(({ pod }) => pod));
-      for (const pod of missing) if (!known.has(pod)) this.#enqueue(`${pod.namespace}/${pod.name}`);
-      if (each.established || each.waiting.length === 0) continue;
-      const found = [...refusedHere, ...(await this.#blockersOf(each, plan, isSkipped))];
-      // That took a while, and the settings may have changed.
-      if (configuration() !== settings) return;
+    const lackingPods = new Set<string>();
+    for (const each of architectures) {
+      const { taint } = each;
+      const isBlocked = !each.established && each.waiting.length > 0;
+      const lacking = [...caches.runningPods.values()].filter(
+        (pod) => each.nodes.has(pod.node) && !pod.deleting && !tolerates(pod.tolerations, taint),
+      );
+      const bySkipped = Map.groupBy(lacking.filter(isOrdinary), isSkipped);
+      const missing = bySkipped.get(false) ?? [];
+      const found: Blocker[] = [];
+      for (const pod of missing) {
+        const key = refusalKey(pod, taint);
+        lackingPods.add(key);
+        const refusal = refusals.get(key);
+        if (refusal === undefined) enqueue(`${pod.namespace}/${pod.name}`);
+        else found.push({ reason: 'pods', taint, about: podReference(pod), why: refusal.why, isBlocked });
+      }
+      if (isBlocked) {
+        found.push(...(await blockingDaemonSets(each, lacking, leader)));
+        found.push(...(await strandedPods(each, bySkipped.get(true) ?? [], others, signal)));
+        // That took a while, and the settings may have changed.
+        if (configuration() !== settings) return;
+        // New pods tolerate only the current key. While its taint is blocked, an older one would exclude them.
+        const outdated = each.waiting.filter(({ ownTaintKey }) => (ownTaintKey ?? taint.key) !== taint.key);
+        if (found.length > 0)
+          await changeNodes(outdated, settings, 'taints were removed from nodes', () => undefined);
+        else if (missing.length === 0) await changeNodes(each.waiting, settings, added);
+      }
       blockers.push(...found);
-      if (found.length > 0) await this.#removeOutdated(each, settings);
-      else if (missing.length === 0) await this.#taint(each, settings);
     }
-    this.#gauges.podsWaiting.set(allMissing.length);
-    this.#refusals.keep(allMissing);
+    podsWaiting.set(lackingPods.size);
+    for (const key of refusals.keys()) if (!lackingPods.has(key)) refusals.delete(key);
     // A refused pod is reported even if the nodes have their taint already.
-    this.#recordEvents([...refused, ...blockers.filter(({ reason }) => reason !== 'pods')]);
-    this.#gauges.showBlockers(blockers, ({ reason }) => [{ reason }]);
+    report(blockers);
+    showBlockers(
+      blockers.filter(({ isBlocked }) => isBlocked),
+      ({ reason }) => [{ reason }],
+    );
   }
 
   /** Gives a pod the toleration of its node's taint. @throws KubeError if it is not about the pod */
-  async #tolerate(key: string): Promise<ReconcileResult> {
-    const { caches, configuration } = this.#leader;
-    const [namespace = '', name = ''] = key.split('/');
-    const pod = caches.runningPods.get(namespace, name);
+  async function toleratePod(key: string): Promise<ReconcileResult> {
+    const [podNamespace = '', name = ''] = key.split('/');
+    const pod = caches.runningPods.get(podNamespace, name);
     const node = pod && caches.nodes.get('', pod.node);
     const taint = node && wantedTaint(node, configuration());
-    if (!pod || !taint || !isOrdinary(pod) || skippedPods(this.#leader)(pod)) return undefined;
-    return await tolerate(pod, taint, this.#refusals, this.#leader);
+    if (!pod || !taint || !isOrdinary(pod) || skippedPods(leader)(pod)) return undefined;
+    return await tolerate(pod, taint, refusals, leader);
   }
 
   /** Read once for each change of the settings: only the leader writes them. */
-  async #keysOf(settings: TaintSettings): Promise<readonly string[]> {
-    const { client, namespace, configuration, signal } = this.#leader;
+  async function keysOf(settings: TaintSettings): Promise<readonly string[]> {
     const of = `${settings.taintKey} ${settings.taintArchitectures.length > 0}`;
-    if (this.#keys?.of !== of) {
+    if (known?.of !== of) {
       const path = paths.leases(namespace, ownNames(configuration()).lease);
-      this.#keys = { of, keys: await knownKeys(client, path, settings, signal) };
+      known = { of, keys: await knownKeys(client, path, settings, signal) };
     }
-    return this.#keys.keys;
+    return known.keys;
   }
 
-  async #taint({ architecture, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
-    const nodes = await this.#changeNodes(waiting, settings);
-    if (nodes > 0) this.#leader.log.info({ architecture, nodes }, 'taints were added to nodes');
-  }
-
-  /** New pods tolerate only the current key. While its taint is blocked, an older one would exclude them. */
-  async #removeOutdated({ taint, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
-    const outdated = waiting.filter(({ ownTaintKey }) => (ownTaintKey ?? taint.key) !== taint.key);
-    this.#logRemoved(await this.#changeNodes(outdated, settings, () => undefined));
-  }
-
-  #logRemoved(nodes: number): void {
-    if (nodes > 0) this.#leader.log.info({ nodes }, 'taints were removed from nodes');
-  }
-
-  /**
-   * Decides the taint of each node from the node as it is now. @returns how many nodes were changed
-   * @throws as `changeEach`
-   */
-  async #changeNodes(
+  /** Decides the taint of each node from the node as it is now. @param done for the log @throws as `changeEach` */
+  async function changeNodes(
     nodes: readonly CachedNode[],
     settings: TaintSettings,
+    done: string,
     wanted = (node: Node): Taint | undefined =>
       wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings),
-  ): Promise<number> {
-    const { client, signal } = this.#leader;
-    const keys = await this.#keysOf(settings);
+  ): Promise<void> {
+    const keys = await keysOf(settings);
     const change = ({ name }: CachedNode): Promise<boolean> =>
       changeObject<Node>(client, paths.nodes(name), (node) => taintPatch(node, wanted(node), keys), {
         signal,
       });
-    return await changeEach(nodes, change, signal);
+    const count = await changeEach(nodes, change, signal);
+    const architectures = [...new Set(nodes.map(({ architecture }) => architecture))];
+    if (count > 0) log.info({ architectures, nodes: count }, done);
   }
 
-  #podsWithoutToleration(
-    { nodes, taint }: ArchitecturePlan,
-    isSkipped: (pod: RunningPod) => boolean,
-  ): readonly RunningPod[] {
-    return [...this.#leader.caches.runningPods.values()].filter(
-      (pod) =>
-        nodes.has(pod.node) && !tolerates(pod.tolerations, taint) && isOrdinary(pod) && !isSkipped(pod),
-    );
-  }
-
-  async #blockersOf(
-    plan: ArchitecturePlan,
-    all: NodesPlan,
-    isSkipped: (pod: RunningPod) => boolean,
-  ): Promise<readonly Blocker[]> {
-    const { taint } = plan;
-    const daemonSets = await blockingDaemonSets(plan, this.#leader);
-    const tainted = new Set(all.architectures.flatMap(({ nodes }) => [...nodes.keys()]));
-    const others = [...this.#leader.caches.nodes.values()].filter(({ name }) => !tainted.has(name));
-    const stranded = await strandedPods(plan, others, isSkipped, this.#leader);
-    return [
-      ...daemonSets.map((daemonSet) => ({ reason: 'daemonsets' as const, taint, daemonSet })),
-      ...stranded.map((pod) => ({ reason: 'no-other-node' as const, taint, pod })),
-    ];
-  }
+  return {
+    keys: () => ['nodes'],
+    reconcile: async (key) => {
+      if (key !== 'nodes') return await toleratePod(key);
+      await compare();
+      return { requeueAfterMs: intervalMs };
+    },
+  };
 }

@@ -14,12 +14,13 @@ import { paths } from '../../../kube/api/paths.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
-import type { RefusedPod } from './events.ts';
 import { addition } from './own-taint.ts';
-import type { ArchitecturePlan } from './plan.ts';
 
 /** A retry soon after would be refused again, most often by a policy of the cluster. */
 const backOff = { firstMs: 10_000, mostMs: 10 * 60_000 };
+
+/** Pods that the API server refused to change, by `refusalKey`: why the last time, and how often. */
+export type Refusals = Map<string, { readonly why: string; readonly times: number }>;
 
 /**
  * Patches a pod, or adds it to `refusals` if the API server refuses that. Several conflicts in a row count as
@@ -43,7 +44,10 @@ export async function tolerate(
     return undefined;
   } catch (error) {
     if (!(error instanceof KubeError) || error.temporary || error.code === 'not-leading') throw error;
-    return { requeueAfterMs: backOffMs(backOff, refusals.add(pod, taint, error.message)) };
+    const key = refusalKey(pod, taint);
+    const times = (refusals.get(key)?.times ?? 0) + 1;
+    refusals.set(key, { why: error.message, times });
+    return { requeueAfterMs: backOffMs(backOff, times) };
   }
 }
 
@@ -55,34 +59,6 @@ function patchFor(pod: Pod, taint: Taint): Patch | undefined {
   return guardedPatch(pod, [addition('/spec/tolerations', tolerations, added)]);
 }
 
-/** Pods that the API server refused to change. */
-export class Refusals {
-  #known = new Map<string, { readonly why: string; readonly times: number }>();
-
-  /** @returns how often the pod was refused */
-  add(pod: RunningPod, taint: Taint, why: string): number {
-    const times = (this.#known.get(keyOf(pod, taint))?.times ?? 0) + 1;
-    this.#known.set(keyOf(pod, taint), { why, times });
-    return times;
-  }
-
-  /** Those of the pods that were refused last. */
-  of(pods: readonly RunningPod[], plan: ArchitecturePlan): readonly RefusedPod[] {
-    const { taint } = plan;
-    const established = plan.established || plan.waiting.length === 0;
-    return pods.flatMap((pod): RefusedPod[] => {
-      const known = this.#known.get(keyOf(pod, taint));
-      return known ? [{ reason: 'pods', taint, pod, why: known.why, established }] : [];
-    });
-  }
-
-  /** Forgets all but these. */
-  keep(pods: readonly Pick<RefusedPod, 'pod' | 'taint'>[]): void {
-    const keys = new Set(pods.map(({ pod, taint }) => keyOf(pod, taint)));
-    this.#known = new Map([...this.#known].filter(([key]) => keys.has(key)));
-  }
-}
-
-function keyOf({ uid }: RunningPod, { key, value = '' }: Taint): string {
+export function refusalKey({ uid }: RunningPod, { key, value = '' }: Taint): string {
   return `${uid} ${key}=${value}`;
 }

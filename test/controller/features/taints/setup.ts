@@ -1,6 +1,6 @@
 /** A cluster of nodes and pods for tests of taints, in an API server with a store. */
 import type { Test } from 'tap';
-import { Taints } from '../../../../src/controller/features/taints/taints.ts';
+import { createTaints } from '../../../../src/controller/features/taints/taints.ts';
 import type { Node, Pod, Taint } from '../../../../src/kube/api/objects.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import {
@@ -69,10 +69,10 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
   const { store, leader } = test;
   for (const [name, architecture] of Object.entries(nodes)) putNode(store, name, architecture);
   const due = new Map<string, number>();
-  const work = new Taints(leader, (key) => void due.set(key, 0));
+  const work = createTaints(leader, (key) => void due.set(key, 0));
   const reconcileNodes = async (): Promise<void> => {
     await test.settled();
-    await work.reconcile('nodes');
+    await work.reconcile('nodes', leader.signal);
   };
   const node = (name: string): Node | undefined => store.get(`/api/v1/nodes/${name}`) as Node | undefined;
   return {
@@ -84,7 +84,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
       for (const [key, at] of pods) {
         if (options.clock && at > options.clock.monotonic()) continue;
         due.delete(key);
-        const result = await work.reconcile(key);
+        const result = await work.reconcile(key, leader.signal);
         if (result?.requeueAfterMs) due.set(key, (options.clock?.monotonic() ?? 0) + result.requeueAfterMs);
       }
       await reconcileNodes();

@@ -257,6 +257,13 @@ t.test('after a second change of the key, the Lease says which taints are ours',
   world.configure({ taintKey: 'example.com/second' });
   await world.reconcilePods();
   t.strictSame(world.taints('arm-1'), [taintOf('arm64', 'example.com/second')]);
+  world.configure({ taintKey: 'example.com/unused', taintArchitectures: [] });
+  await world.reconcileNodes();
+  t.strictSame(world.taints('arm-1'), []);
+  world.configure({ taintKey: 'example.com/first', taintArchitectures: ['arm64'] });
+  await world.reconcileNodes();
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64', 'example.com/first')]);
+  t.equal(world.store.received(`PATCH ${lease}`).length, 2, 'a known key is not written again');
   like(t, world.store.get(lease), {
     metadata: { annotations: { 'arch.example/taint-keys': 'example.com/second,example.com/first' } },
   });
