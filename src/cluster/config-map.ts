@@ -7,30 +7,22 @@ import { paths } from '../kube/api/paths.ts';
 import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
 import type { ClusterObjects } from './cluster.ts';
 
-type Data = Readonly<Record<string, unknown>>;
-
-/** @param onChange gets the data of the ConfigMap after each change; `undefined`: it does not exist */
-function watchConfigMap(options: NamedObject, onChange: (data: Data | undefined) => void): { close(): void } {
-  const { namespace, name } = options;
-  const path = paths.configMaps(namespace);
-  const reflector = watchNamed<ConfigMap>({ ...options, path, trim: (object) => object });
-  reflector.onChange(() => onChange(reflector.get(namespace, name)?.data));
-  return { close: () => reflector.stop() };
-}
-
 /** Broken images now. Until the first answer nothing counts as broken. */
 export function watchBrokenImages(options: NamedObject) {
-  let current = noBrokenImages;
-  const watch = watchConfigMap(options, (data) => {
-    current = brokenImagesOf(parseBroken(data), () => options.clock.now());
+  const { namespace, name, clock } = options;
+  const watch = watchNamed({
+    ...options,
+    path: paths.configMaps(namespace),
+    trim: ({ data }: ConfigMap) => brokenImagesOf(parseBroken(data), () => clock.now()),
   });
+  const current = () => watch.get(namespace, name) ?? noBrokenImages;
   return {
-    brokenOn: (digest: string, inNamespace: string) => current.brokenOn(digest, inNamespace),
-    requiredLevel: (digest: string, inNamespace: string) => current.requiredLevel(digest, inNamespace),
+    brokenOn: (digest: string, inNamespace: string) => current().brokenOn(digest, inNamespace),
+    requiredLevel: (digest: string, inNamespace: string) => current().requiredLevel(digest, inNamespace),
     get size() {
-      return current.size;
+      return current().size;
     },
-    close: () => watch.close(),
+    close: () => watch.stop(),
   };
 }
 
@@ -39,13 +31,17 @@ export function watchBrokenImages(options: NamedObject) {
  * Agents forget by themselves.
  */
 export function followDriftedTags(options: NamedObject & { readonly cache: Pick<FactsCache, 'forget'> }) {
+  const { namespace, name, cache } = options;
   /** Digests by tag. Each is applied once: the cache may have newer facts of the tag. */
   let applied: ReadonlyMap<string, string> = new Map();
-  return watchConfigMap(options, (data) => {
-    const drifted = parseDrifted(data);
-    options.cache.forget(drifted.filter(({ image, digest }) => applied.get(image) !== digest));
+  const path = paths.configMaps(namespace);
+  const watch = watchNamed({ ...options, path, trim: ({ data }: ConfigMap) => parseDrifted(data) });
+  watch.onChange(() => {
+    const drifted = watch.get(namespace, name) ?? [];
+    cache.forget(drifted.filter(({ image, digest }) => applied.get(image) !== digest));
     applied = new Map(drifted.map(({ image, digest }) => [image, digest]));
   });
+  return { close: () => watch.stop() };
 }
 
 /**
@@ -57,7 +53,7 @@ export async function readConfigMaps(
   { namespace, name }: { readonly namespace: string | undefined; readonly name: string },
   cluster: Pick<ClusterObjects, 'read'>,
   signal: AbortSignal,
-): Promise<readonly (Data | undefined)[] | undefined> {
+): Promise<readonly ConfigMap['data'][] | undefined> {
   const query = { fieldSelector: `metadata.name=${name}` };
   const found = await cluster.read<{ readonly items?: readonly ConfigMap[] }>(
     paths.configMaps(namespace),
