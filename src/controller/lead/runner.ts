@@ -7,8 +7,8 @@ import {
   counts,
   gauge,
   passingMetrics,
+  type Counter,
   type MetricSpec,
-  type Metrics,
 } from '../../telemetry/metrics.ts';
 import type { Feature, LeaderContext } from './feature.ts';
 
@@ -16,17 +16,17 @@ export const leadingLevel = gauge('archwright_controller_leading', 'Set to 1 if 
 
 const outcomes = ['success', 'error'] as const;
 
-/** @param features names of all that run */
-function specsOf(features: readonly string[]) {
+/** @param feature names of all that run */
+function specsOf(feature: readonly string[]) {
   const failures = counter(
     'archwright_controller_feature_failures_total',
     'Features that failed and were restarted; the log has the error.',
-    { feature: features },
+    { feature },
   );
   const reconciles = counter(
     'archwright_controller_reconciles_total',
     'Reconciles. After an `error` the key is retried.',
-    { feature: features, result: outcomes },
+    { feature, result: outcomes },
   );
   return { failures, reconciles };
 }
@@ -35,32 +35,35 @@ export function leadingMetrics(features: readonly string[]): readonly MetricSpec
   return [leadingLevel, ...Object.values(specsOf(features))];
 }
 
-/** @param names of all features that run @returns counters of one of them */
-function countersOf(feature: string, names: readonly string[], metrics: Metrics) {
-  const { failures, reconciles } = specsOf(names);
-  return {
-    /** The feature failed outside of a reconcile: a defect. */
-    failed: metrics.counter(failures, { feature }),
-    reconciled: counts(metrics, reconciles, 'result', outcomes, { feature }),
-  };
-}
-
-type Counters = ReturnType<typeof countersOf>;
-
 const backOff = { firstMs: 1000, mostMs: 5 * 60_000 };
 /** A feature that worked this long starts with the first pause again. */
 const soundMs = 10 * 60_000;
 
 /** Runs features until leadership ends; never rejects. */
 export async function runFeatures(features: readonly Feature[], leader: LeaderContext): Promise<void> {
-  const names = features.map(({ name }) => name);
-  const running = features.map((each) =>
-    runFeature(each, leader, countersOf(each.name, names, leader.metrics)),
-  );
+  const { failures, reconciles } = specsOf(features.map(({ name }) => name));
+  const running = features.map((each) => {
+    const feature = each.name;
+    // A feature that fails outside of a reconcile has a defect.
+    const failed = leader.metrics.counter(failures, { feature });
+    return runFeature(
+      each,
+      leader,
+      failed,
+      counts(leader.metrics, reconciles, 'result', outcomes, { feature }),
+    );
+  });
   await Promise.all(running);
 }
 
-async function runFeature(feature: Feature, leader: LeaderContext, counters: Counters): Promise<void> {
+type Count = (outcome: (typeof outcomes)[number]) => void;
+
+async function runFeature(
+  feature: Feature,
+  leader: LeaderContext,
+  failed: Counter,
+  reconciled: Count,
+): Promise<void> {
   const { signal, clock } = leader;
   const log = leader.log.child({ feature: feature.name });
   if (feature.isOn?.(leader.configuration()) === false) {
@@ -74,24 +77,19 @@ async function runFeature(feature: Feature, leader: LeaderContext, counters: Cou
     const run = new AbortController();
     const metrics = passingMetrics(leader.metrics);
     const running = { ...leader, log, metrics, signal: AbortSignal.any([signal, run.signal]) };
-    try {
-      await runOnce(feature, running, counters);
-    } catch (error) {
-      if (signal.aborted) return;
-      counters.failed.inc();
-      inRow = clock.monotonic() - startedAt >= soundMs ? 1 : inRow + 1;
-      const pauseMs = backOffMs(backOff, inRow, clock.random);
-      log.error({ err: error, pauseMs }, 'a part of the controller failed and will be restarted');
-      run.abort(new Error('this run of the feature failed'));
-      metrics.end();
-      await clock.sleep(pauseMs, signal).catch(() => undefined);
-    } finally {
-      metrics.end();
-    }
+    const failure = await runOnce(feature, running, reconciled).catch((error: unknown) => error);
+    metrics.end();
+    if (signal.aborted) return;
+    failed.inc();
+    inRow = clock.monotonic() - startedAt >= soundMs ? 1 : inRow + 1;
+    const pauseMs = backOffMs(backOff, inRow, clock.random);
+    log.error({ err: failure, pauseMs }, 'a part of the controller failed and will be restarted');
+    run.abort(new Error('this run of the feature failed'));
+    await clock.sleep(pauseMs, signal).catch(() => undefined);
   }
 }
 
-async function runOnce(feature: Feature, leader: LeaderContext, { reconciled }: Counters): Promise<void> {
+async function runOnce(feature: Feature, leader: LeaderContext, reconciled: Count): Promise<void> {
   const { workers = 1, resyncMs, inRounds = false, backOff: pauses } = feature;
   const { signal, clock, log, caches } = leader;
   const pauseAfterWrite = createWritePause(clock);

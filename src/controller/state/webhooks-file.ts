@@ -50,7 +50,8 @@ export async function liveWebhooks(path: string, log: Log): Promise<LiveWebhooks
   const listeners: (() => void)[] = [];
   const live = await liveContent({
     dirs: [dirname(path)],
-    read: () => readWebhooksFile(path),
+    read: async () =>
+      parseWebhooks(decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path), path),
     fingerprint: (webhooks) => JSON.stringify(webhooks),
     onChange: () => {
       for (const listener of listeners) listener();
@@ -59,17 +60,7 @@ export async function liveWebhooks(path: string, log: Log): Promise<LiveWebhooks
       log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
     log,
   });
-  return {
-    current: () => live.current(),
-    problem: () => live.problem(),
-    onChange: (listener) => void listeners.push(listener),
-    close: () => live.close(),
-  };
-}
-
-/** @throws FileError if it cannot be read, WebhooksFileError if its content is wrong */
-async function readWebhooksFile(path: string): Promise<readonly Webhook[]> {
-  return parseWebhooks(decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path), path);
+  return { ...live, onChange: (listener) => void listeners.push(listener) };
 }
 
 const service = v.object({
