@@ -12,22 +12,17 @@ import { clusterObjects } from '../cluster/cluster.ts';
 import { createNodeClasses } from '../cluster/nodes.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { sealsBy, watchRecordKey } from '../cluster/record-seal.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { RequestOf } from '../images/facts/facts.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { EventRecorder } from '../kube/events/events.ts';
 import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';
-import type { LeaseTimes } from '../kube/election/leader-election.ts';
+import type { LeaderElectionOptions, LeaseTimes } from '../kube/election/leader-election.ts';
 import { ownNames } from '../names/own-names.ts';
 import { createRateLimiter } from '../async/rate-limiter.ts';
 import { aborted, limited, unlessAborted } from '../async/wait.ts';
-import type { Configuration } from '../policy/configuration/configuration.ts';
 import { createPolicies } from '../policy/effective/policies.ts';
 import { collectResources } from '../policy/resources/collection.ts';
 import { overlaid } from '../policy/resources/overlay.ts';
-import type { Clock } from '../async/clock.ts';
-import type { Log } from '../telemetry/log.ts';
-import { type Metrics, passingMetrics } from '../telemetry/metrics.ts';
+import { passingMetrics } from '../telemetry/metrics.ts';
 import type { RunningServer } from '../serving/server.ts';
 import { startCaches } from './state/caches.ts';
 import { liveWebhooks } from './state/webhooks-file.ts';
@@ -38,25 +33,20 @@ import type { Feature, LeaderContext } from './lead/feature.ts';
 import { leadingLevel, runFeatures } from './lead/runner.ts';
 import { RolloutShares } from './features/rollouts/shares.ts';
 
-export interface ControllerOptions {
+type OfLeader =
+  'namespace' | 'agentServiceAccount' | 'configuration' | 'fleet' | 'requestOf' | 'clock' | 'log' | 'metrics';
+
+/** `configuration` returns the same object until there is another. */
+export interface ControllerOptions extends Pick<LeaderContext, OfLeader> {
   readonly client: KubeClient;
   /** For the Lease. Default: `client`. Its own connections keep renewals from waiting behind slow changes. */
   readonly leaseClient?: KubeClient;
-  readonly namespace: string;
   /** Unique among all candidates, also among the lives of one pod. */
   readonly identity: string;
-  /** The configuration in force: the same object until there is another. */
-  readonly configuration: () => Configuration;
   readonly features: readonly Feature[];
-  readonly fleet: Fleet | undefined;
   readonly cache: LeaderContext['cache'] & FactsOfPodOptions['cache'];
-  readonly requestOf: RequestOf;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
   /** Ends the controller: features, then recorded events, then the Lease. */
   readonly stop: AbortSignal;
-  readonly agentServiceAccount: string;
   /** Address for requests for image facts. Default: none are answered. */
   readonly factsListen?: string | undefined;
   /** Default: those of client-go. */
@@ -105,7 +95,7 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
       name: ownNames(configuration()).lease,
       identity,
       times: leaseTimes,
-      lead: (signal, holds, isOurs) => lead(options, shared, signal, holds, isOurs),
+      lead: (...term) => lead(options, shared, ...term),
       stop,
       clock,
       log,
@@ -115,8 +105,6 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
     shared.close();
   }
 }
-
-type Shared = ReturnType<typeof openShared>;
 
 /** Shared by all terms of this replica. */
 function openShared(options: ControllerOptions) {
@@ -144,12 +132,10 @@ function openShared(options: ControllerOptions) {
 /** One term: starts caches and features, and ends them when the term ends. */
 async function lead(
   options: ControllerOptions,
-  shared: Shared,
-  signal: AbortSignal,
-  holds: () => boolean,
-  isOurs: () => boolean,
+  { limiter, lookups }: ReturnType<typeof openShared>,
+  ...[signal, holds, isOurs]: Parameters<LeaderElectionOptions['lead']>
 ): Promise<void> {
-  const { client, configuration, clock, log, metrics } = options;
+  const { client, configuration, fleet, clock, log, metrics } = options;
   const isLeading = metrics.gauge(leadingLevel);
   isLeading.set(1);
   // Gauges of a leader end with its term, whatever its features do.
@@ -164,12 +150,28 @@ async function lead(
   });
   const { webhooksFile } = configuration();
   const webhooks = webhooksFile === undefined ? undefined : await liveWebhooks(webhooksFile, log);
-  const leader = leaderContextOf(
-    options,
-    shared,
-    { signal, caches, webhooks, events, metrics: shown },
-    holds,
-  );
+  const { clusterConfigs, podConfigs, rollouts } = caches;
+  const resources = collectResources({ clusterConfigs, podConfigs, rollouts, metrics: shown });
+  const current = overlaid(configuration, resources);
+  const fenced = fencedClient({ client, leading: signal, holds, limiter });
+  const nodeClasses = createNodeClasses(caches.nodes, fleet && (() => fleet.nodeReports()));
+  fleet?.useNodes(nodeClasses);
+  const leader: LeaderContext = {
+    ...options,
+    ...lookups,
+    signal,
+    client: fenced,
+    events,
+    caches,
+    webhooks,
+    rollouts: new RolloutShares({ client: fenced, caches, signal, clock }),
+    evict: createEvictor({ client: fenced, signal, clock, configuration: current }),
+    nodeClasses,
+    policies: createPolicies({ configuration, controllerLeads: () => true, resources }),
+    configuration: current,
+    serverNow: () => client.serverNow(),
+    metrics: shown,
+  };
   try {
     const running = runFeatures(options.features, leader);
     await aborted(signal);
@@ -180,7 +182,7 @@ async function lead(
     });
   } finally {
     caches.stop();
-    options.fleet?.useNodes(undefined);
+    fleet?.useNodes(undefined);
     await webhooks?.close();
     await events.flush(AbortSignal.timeout(flushMs)).catch(() => undefined);
     shown.end();
@@ -188,32 +190,4 @@ async function lead(
     // A candidate does not watch the custom resource that may set another level.
     log.level = configuration().logLevel;
   }
-}
-
-function leaderContextOf(
-  options: ControllerOptions,
-  { limiter, lookups }: Shared,
-  term: Pick<LeaderContext, 'signal' | 'caches' | 'webhooks' | 'events' | 'metrics'>,
-  holds: () => boolean,
-): LeaderContext {
-  const { client, configuration, fleet, clock } = options;
-  const { signal, caches, metrics } = term;
-  const { clusterConfigs, podConfigs, rollouts } = caches;
-  const resources = collectResources({ clusterConfigs, podConfigs, rollouts, metrics });
-  const current = overlaid(configuration, resources);
-  const fenced = fencedClient({ client, leading: signal, holds, limiter });
-  const nodeClasses = createNodeClasses(caches.nodes, fleet && (() => fleet.nodeReports()));
-  fleet?.useNodes(nodeClasses);
-  return {
-    ...options,
-    ...lookups,
-    ...term,
-    client: fenced,
-    rollouts: new RolloutShares({ client: fenced, caches, signal, clock }),
-    evict: createEvictor({ client: fenced, signal, clock, configuration: current }),
-    nodeClasses,
-    policies: createPolicies({ configuration, controllerLeads: () => true, resources }),
-    configuration: current,
-    serverNow: () => client.serverNow(),
-  };
 }

@@ -94,10 +94,7 @@ export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
     agentServiceAccount: 'archwright-agent',
     signal: ending.signal,
     client,
-    events: {
-      record: (about, event) => void events.push({ ...event, about }),
-      flush: () => Promise.resolve(),
-    },
+    events: { record: (about, event) => void events.push({ ...event, about }) },
     caches,
     webhooks,
     fleet: options.fleet,

@@ -41,7 +41,7 @@ export interface LeaderContext {
   readonly signal: AbortSignal;
   /** Writes are limited, and refused once `signal` has aborted. */
   readonly client: KubeClient;
-  readonly events: Pick<EventRecorder, 'record' | 'flush'>;
+  readonly events: Pick<EventRecorder, 'record'>;
   readonly caches: Caches;
   /** The webhooks of the file; `undefined`: none is named. */
   readonly webhooks: LiveWebhooks | undefined;

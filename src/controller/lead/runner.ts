@@ -2,14 +2,7 @@
 import { backOffMs, type BackOff, type Clock } from '../../async/clock.ts';
 import { aborted } from '../../async/wait.ts';
 import { WorkQueue } from '../../kube/queue.ts';
-import {
-  counter,
-  counts,
-  gauge,
-  passingMetrics,
-  type Counter,
-  type MetricSpec,
-} from '../../telemetry/metrics.ts';
+import { counter, counts, gauge, passingMetrics, type MetricSpec } from '../../telemetry/metrics.ts';
 import type { Feature, LeaderContext } from './feature.ts';
 
 export const leadingLevel = gauge('archwright_controller_leading', 'Set to 1 if this replica leads.');
@@ -41,19 +34,8 @@ const soundMs = 10 * 60_000;
 
 /** Runs features until leadership ends; never rejects. */
 export async function runFeatures(features: readonly Feature[], leader: LeaderContext): Promise<void> {
-  const { failures, reconciles } = specsOf(features.map(({ name }) => name));
-  const running = features.map((each) => {
-    const feature = each.name;
-    // A feature that fails outside of a reconcile has a defect.
-    const failed = leader.metrics.counter(failures, { feature });
-    return runFeature(
-      each,
-      leader,
-      failed,
-      counts(leader.metrics, reconciles, 'result', outcomes, { feature }),
-    );
-  });
-  await Promise.all(running);
+  const specs = specsOf(features.map(({ name }) => name));
+  await Promise.all(features.map((feature) => runFeature(feature, leader, specs)));
 }
 
 type Count = (outcome: (typeof outcomes)[number]) => void;
@@ -61,11 +43,14 @@ type Count = (outcome: (typeof outcomes)[number]) => void;
 async function runFeature(
   feature: Feature,
   leader: LeaderContext,
-  failed: Counter,
-  reconciled: Count,
+  { failures, reconciles }: ReturnType<typeof specsOf>,
 ): Promise<void> {
   const { signal, clock } = leader;
-  const log = leader.log.child({ feature: feature.name });
+  const labels = { feature: feature.name };
+  /** The feature failed outside of a reconcile: a defect. */
+  const failed = leader.metrics.counter(failures, labels);
+  const reconciled = counts(leader.metrics, reconciles, 'result', outcomes, labels);
+  const log = leader.log.child(labels);
   if (feature.isOn?.(leader.configuration()) === false) {
     log.debug('the settings turn this part of the controller off');
     return;

@@ -87,7 +87,6 @@ export class ModelCluster {
           const { observedGeneration = 1, attempt = 1, step = 0 } = this.status ?? {};
           this.events.push({ reason, step: `${observedGeneration}/${attempt}/${step}` });
         },
-        flush: () => Promise.resolve(),
       },
     };
     this.#shares = new RolloutShares(this.#leader);
