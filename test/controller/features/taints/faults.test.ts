@@ -1,11 +1,10 @@
 /** Taints despite errors of the API server, other writers, and a leader that ends. */
 import t from 'tap';
 import { createFakeClock } from '../../../support/fake-clock.ts';
-import { key, putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
+import { putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
 import { like } from '../../../support/like.ts';
 
 const podPath = '/api/v1/namespaces/shop/pods/a';
-const nodePath = '/api/v1/nodes/arm-1';
 
 async function onePod(t: Parameters<typeof startWorld>[0]): Promise<World> {
   const world = await startWorld(t);
@@ -39,58 +38,40 @@ t.test('a new pod of the same name is not patched', async (t) => {
   t.strictSame(world.tolerations('a'), []);
 });
 
-t.test('a pod that the API server refuses to patch blocks the taint', async (t) => {
-  const world = await onePod(t);
-  putPod(world.store, 'b', 'arm-1');
-  const end = world.store.fault(`PATCH ${podPath}`, { status: 403, message: 'a policy says no' });
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), []);
-  t.equal(world.tolerations('b').length, 2, 'other pods get their toleration');
-  like(t, world.events, [
-    { reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'a' }, message: /a policy says no/ },
-  ]);
-  t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 1);
-  end();
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
-});
-
 t.test('a pod that changes all the time blocks the taint, and delays no other pod', async (t) => {
-  const world = await startWorld(t);
+  const world = await onePod(t);
   const { store } = world;
-  putPod(store, 'a', 'arm-1');
-  const others = Array.from({ length: 10 }, (_, index) => `b${index}`);
-  for (const name of others) putPod(store, name, 'arm-1');
+  putPod(store, 'b', 'arm-1');
   let change = 0;
-  const end = store.fault(`PATCH ${podPath}`, {
+  store.fault(`PATCH ${podPath}`, {
     before: () => putPod(store, 'a', 'arm-1', { labels: { change: String((change += 1)) } }),
   });
-  await world.settled();
   await world.reconcilePods();
-  for (const name of others) t.equal(world.tolerations(name).length, 2, name);
+  t.equal(world.tolerations('b').length, 2);
   t.strictSame(world.taints('arm-1'), []);
   like(t, world.events, [{ reason: 'TaintHeldBack', about: { name: 'a' }, message: /has been modified/ }]);
-  end();
-  await world.settled();
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
 t.test('a refused pod is retried with back-off, and its event is repeated', async (t) => {
   const clock = createFakeClock();
   const world = await startWorld(t, { clock });
   const { store } = world;
-  putPod(store, 'a', 'arm-1');
+  for (const name of ['a', 'b']) putPod(store, name, 'arm-1');
   const end = store.fault(`PATCH ${podPath}`, { status: 422, message: 'a policy says no' });
-  await world.settled();
   for (let seconds = 0; seconds < 3600; seconds += 10) {
     await world.reconcilePods();
     t.strictSame(world.taints('arm-1'), [], 'it blocks the taint between retries too');
     await clock.advance(10_000);
   }
+  t.equal(world.tolerations('b').length, 2, 'other pods get their toleration');
   const count = store.received(`PATCH ${podPath}`).length;
   t.ok(count >= 8 && count <= 12, `${count} requests in an hour`);
-  t.equal(world.events.length, 2, 'an event every half hour');
+  const event = {
+    reason: 'TaintHeldBack',
+    about: { kind: 'Pod', name: 'a' },
+    message: /do not get.*a policy says no/,
+  };
+  like(t, world.events, [event, event], 'every half hour');
   t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 1);
   end();
   await clock.advance(10 * 60_000);
@@ -128,16 +109,4 @@ t.test('a refused pod gets an event even if nodes have their taint already', asy
   t.equal(world.events.length, 1);
   t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 0, 'it blocks no taint');
   t.equal(await world.series('archwright_taint_pods_waiting'), 1);
-});
-
-t.test('a node that changed meanwhile keeps the taint of the other writer', async (t) => {
-  const world = await onePod(t);
-  const theirs = { key: 'theirs', effect: 'NoExecute', timeAdded: '2026-11-21T10:00:00Z' };
-  world.store.fault(`PATCH ${nodePath}`, {
-    times: 3,
-    before: () => putNode(world.store, 'arm-1', 'arm64', { taints: [theirs], annotations: { other: 'x' } }),
-  });
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), [theirs, taintOf('arm64')], 'with its unknown fields');
-  t.equal(world.record('arm-1'), key);
 });

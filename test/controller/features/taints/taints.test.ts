@@ -1,9 +1,7 @@
 /** The order of tolerations and taints, what is never changed, and what is removed again. */
 import { ownNames } from '../../../../src/names/own-names.ts';
 import t from 'tap';
-import type { NodeSelectorRequirement } from '../../../../src/kube/api/objects.ts';
-import { onArch, requiring, termOf } from '../../../support/placement-input.ts';
-import { webhooksFile } from '../../leader.ts';
+import { onArch } from '../../../support/placement-input.ts';
 import {
   annotation,
   key,
@@ -17,7 +15,6 @@ import {
 } from './setup.ts';
 import { like } from '../../../support/like.ts';
 
-const neverPulled = { name: 'app', image: 'app:1', imagePullPolicy: 'Never' };
 const controlPlane = { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' };
 const everyArchitecture = { configuration: { taintArchitectures: ['*'] } };
 
@@ -62,8 +59,6 @@ t.test('with every architecture, all nodes are tainted except the control plane'
   t.strictSame(world.taints('cp'), [controlPlane]);
 });
 
-const disabled = { 'arch.example/placement': 'disabled' };
-
 const tolerating: Readonly<Record<string, PodOptions>> = {
   'of a ReplicaSet': {},
   'of a Job': { owner: 'Job' },
@@ -76,26 +71,18 @@ const left: Readonly<Record<string, PodOptions>> = {
   ended: { phase: 'Succeeded' },
   failed: { phase: 'Failed' },
   static: { annotations: { 'kubernetes.io/config.mirror': 'x' }, owner: 'Node' },
-  'disabled by label': { labels: disabled },
-  'in an excluded namespace': { namespace: 'kube-system' },
-  'in our own namespace': { namespace: 'archwright' },
-  'in a disabled namespace': { namespace: 'closed' },
+  'disabled by label': { labels: { 'arch.example/placement': 'disabled' } },
   'tolerating it': { tolerations: [tolerationOf('arm64')] },
-  'tolerating everything': { tolerations: [{ operator: 'Exists' }] },
-  'tolerating the key': { tolerations: [{ key, operator: 'Exists' }] },
 };
 for (const [name, options] of Object.entries({ ...tolerating, ...left })) {
   const gets = name in tolerating;
   t.test(`a pod ${name}: ${gets ? 'gets the toleration' : 'is not changed'}`, async (t) => {
     const world = await startWorld(t, { nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
     const { store } = world;
-    store.put('/api/v1/namespaces/closed', { metadata: { name: 'closed', labels: disabled } });
     putPod(store, 'p', 'arm-1', options);
-    await store.until(() => world.leader.caches.namespaces.size === 1);
-    await world.settled();
-    const before = world.tolerations('p', options.namespace).length;
+    const before = world.tolerations('p').length;
     await world.reconcilePods();
-    t.equal(world.tolerations('p', options.namespace).length, before + (gets ? 1 : 0));
+    t.equal(world.tolerations('p').length, before + (gets ? 1 : 0));
     t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
   });
 }
@@ -170,64 +157,25 @@ t.test('a skipped pod that is not ready, or tolerates everything, blocks no tain
   }
 });
 
-type Choices = Readonly<Record<string, Pick<PodOptions, 'namespace' | 'spec'>>>;
-const matching = (...terms: readonly NodeSelectorRequirement[]): object =>
-  requiring(...terms.map((each) => termOf(each)));
-const exists = (label: string): NodeSelectorRequirement => ({ key: label, operator: 'Exists' });
-const lacks = (label: string): NodeSelectorRequirement => ({ key: label, operator: 'DoesNotExist' });
-
-/** The successor would find no other node. */
-const holding: Choices = {
-  'the architecture': { spec: onArch('arm64') },
-  'nodes by affinity, which matches another node, and by a selector that does not': {
-    spec: { nodeSelector: { zone: 'b' }, ...matching(lacks('gpu')) },
-  },
-  'the control plane, so that the webhook skips it': {
-    spec: { nodeSelector: { [controlPlane.key]: 'true' } },
-    namespace: 'shop',
-  },
+const choices: Readonly<Record<string, readonly [spec: object, holds: boolean]>> = {
+  'only this architecture': [onArch('arm64'), true],
+  'another node, which has a taint': [{ nodeSelector: { zone: 'b' } }, true],
+  'another node': [{ nodeSelector: { zone: 'a' } }, false],
 };
-const free: Choices = {
-  "the other node's label": { spec: { nodeSelector: { zone: 'a' } } },
-  'nodes by affinity, which matches another node': { spec: matching(exists('gpu'), lacks('gpu')) },
-  'nothing, with images that are never pulled, so that the webhook skips it': {
-    spec: { containers: [neverPulled] },
-    namespace: 'shop',
-  },
-};
-for (const [name, { spec = {}, namespace = 'kube-system' }] of Object.entries({ ...holding, ...free })) {
-  const holds = name in holding;
+for (const [name, [spec, holds]] of Object.entries(choices)) {
   t.test(`a skipped pod that chooses ${name} blocks ${holds ? 'the' : 'no'} taint`, async (t) => {
     const world = await startWorld(t);
     const { store } = world;
-    putNode(store, 'arm-1', 'arm64', { labels: { [controlPlane.key]: 'true' } });
     putNode(store, 'amd-1', 'amd64', { labels: { zone: 'a' } });
     const taints = [{ key: 'gpu', effect: 'NoSchedule' }];
     putNode(store, 'amd-2', 'amd64', { labels: { zone: 'b' }, taints });
-    putPod(store, 'dns', 'arm-1', { namespace, spec });
+    putPod(store, 'dns', 'arm-1', { namespace: 'kube-system', spec });
     await world.reconcilePods();
-    t.equal(world.tolerations('dns', namespace).length, 1, 'the pod is not changed');
+    t.equal(world.tolerations('dns', 'kube-system').length, 1, 'the pod is not changed');
     t.strictSame(world.taints('arm-1'), holds ? [] : [taintOf('arm64')]);
     t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), holds ? 1 : 0);
   });
 }
-
-t.test('pods for which the webhook is not called are skipped', async (t) => {
-  const file = webhooksFile(t, { matchLabels: { archwright: 'on' } });
-  const configuration = { taintArchitectures: ['*'], webhooksFile: file };
-  const world = await startWorld(t, { configuration, nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
-  const { store } = world;
-  store.put('/api/v1/namespaces/labeled', { metadata: { name: 'labeled', labels: { archwright: 'on' } } });
-  putPod(store, 'in', 'arm-1', { namespace: 'labeled' });
-  putPod(store, 'out', 'arm-1');
-  await store.until(() => world.leader.caches.namespaces.size === 1);
-  await world.reconcilePods();
-  t.equal(world.tolerations('in', 'labeled').length, 2);
-  t.equal(world.tolerations('out').length, 1);
-  t.strictSame(world.taints('arm-1'), [], 'the successor of `out` would find no node');
-  t.strictSame(world.taints('amd-1'), [taintOf('amd64')]);
-  like(t, world.events, [{ reason: 'TaintHeldBack', about: { name: 'out' } }]);
-});
 
 t.test('taints are removed on demand; another key replaces the old one in one patch', async (t) => {
   const world = await startWorld(t);
@@ -315,15 +263,12 @@ t.test('if the taint of a new key is blocked, the old taint is still removed', a
   t.strictSame(world.taints('arm-1'), [taintOf('arm64', 'example.com/arch')]);
 });
 
-t.test('if it is switched off while it adds tolerations, no taint follows', async (t) => {
-  const world = await startWorld(t, {
-    step: (name) => {
-      if (/^after patch .*\/pods\//u.test(name)) world.configure({ taintArchitectures: [] });
-    },
-  });
-  putNode(world.store, 'arm-1', 'arm64');
-  putPod(world.store, 'a', 'arm-1');
-  await world.reconcilePods();
+t.test('if it is switched off while it looks for what blocks a taint, no taint follows', async (t) => {
+  const world = await startWorld(t);
+  putPod(world.store, 'log', 'arm-1', { owner: 'DaemonSet' });
+  putDaemonSet(world.store, 'log', [tolerationOf('arm64')]);
+  world.store.fault(/daemonsets/, { before: () => world.configure({ taintArchitectures: [] }) });
+  await world.reconcileNodes();
   t.strictSame(world.taints('arm-1'), []);
 });
 
