@@ -44,6 +44,9 @@ for (const [title, data] of [
       kept.map((note) => note.namespaces.toSorted()),
       [namespaces],
     );
+    const { length } = store.writes();
+    t.equal(await add({ ...seen, namespace: 'shop', until: until + 1 }), false);
+    t.equal(store.writes().length, length, 'a note that is as new is not written again');
   });
 }
 
