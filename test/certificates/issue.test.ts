@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import t from 'tap';
+import { signerOf } from '../../src/certificates/authorities.ts';
+import { agreedTimeOf, timesOf } from '../../src/certificates/clock-agreement.ts';
 import type * as Issue from '../../src/certificates/issue.ts';
 import { backdateMs, issueAuthority, issueLeaf } from '../../src/certificates/issue.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
@@ -49,6 +51,14 @@ t.test('the fields of the certificates that a CA signs', async (t) => {
   t.strictSame(certificate.x509.keyUsage, ['1.3.6.1.5.5.7.3.2']);
   t.equal(certificate.x509.subjectAltName, undefined);
   t.not(certificate.x509.serialNumber, x509.serialNumber);
+});
+
+t.test('an earlier authority signs while the newest is announced, and not afterwards', async (t) => {
+  const [previousSigner, newest] = [await issueAuthority(life), await issueAuthority(life)];
+  const both = { newest, previous: [previousSigner.certificate], previousSigner };
+  const time = agreedTimeOf(now, now, timesOf(hour / 2, hour));
+  t.equal(signerOf({ ...both, phase: 'announcing' }, time), previousSigner);
+  t.equal(signerOf({ ...both, phase: 'signing' }, time), newest);
 });
 
 /** `npm test` needs only Node and npm. CI has openssl. */

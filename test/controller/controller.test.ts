@@ -211,27 +211,6 @@ t.test('gauges of a leader drop to zero when it ends', async (t) => {
   t.ok(await metric(`${shown} 0`));
 });
 
-t.test('a failing feature does not stop the others', async (t) => {
-  let runs = 0;
-  let ends = 0;
-  const { run, stop, metric, logged } = await controller(t, {
-    broken: () => {
-      runs += 1;
-      if (runs === 2) stop.abort();
-      return Promise.reject(new Error('injected failure'));
-    },
-    sound: async ({ signal }) => {
-      await until(signal);
-      ends += 1;
-    },
-  });
-  t.equal(await run(), 'stopped');
-  t.equal(ends, 1);
-  t.ok(await metric('archwright_controller_feature_failures_total{feature="broken"} 1'));
-  t.ok(await metric('archwright_controller_feature_failures_total{feature="sound"} 0'));
-  t.match(logged.join(''), /injected failure/);
-});
-
 t.test('the Lease is released even if a feature does not end', async (t) => {
   const { run, stop, holder, logged, letEndSlowly } = await controller(t, {
     stuck: () => {

@@ -231,12 +231,17 @@ t.test('the DNS names of the webhook come from the webhooks file', async (t) => 
     'the other certificates need no names',
   );
   t.equal(world.texts('webhook'), undefined);
-  known = [{ name: 'a', clientConfig: { service: { namespace: 'ns', name: 'hook' } } }];
+  known = [
+    { name: 'a', clientConfig: { service: { namespace: 'ns', name: 'hook' } } },
+    { name: 'b', clientConfig: { url: 'https://127.0.0.1/' } },
+  ];
   changed();
   await world.store.until(() => world.texts('webhook') !== undefined, 'now they are known');
   await end();
   const { certificate } = readLeaf(world.texts('webhook'));
-  t.equal(certificate?.x509.subjectAltName, 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local');
+  const names = 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local, IP Address:127.0.0.1';
+  t.equal(certificate?.x509.subjectAltName, names);
+  t.notOk((await world.leader({ webhooks })()).wrote, 'they are the names that it should have');
 });
 
 t.test('the service CA of OpenShift issues only the certificate of the webhook', async (t) => {

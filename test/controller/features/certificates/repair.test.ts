@@ -6,7 +6,17 @@ import { leafNames, readLeaf } from '../../../../src/controller/features/certifi
 import { isIssuedBy, readCertificates } from '../../../../src/certificates/pem.ts';
 import { reveal, secret } from '../../../../src/telemetry/secret.ts';
 import { isExhaustive } from '../../../support/exhaustive.ts';
-import { hour, minute, picture, times, webhookNames, settled, announced, type World } from './world.ts';
+import {
+  hour,
+  minute,
+  picture,
+  times,
+  setWebhookBundle,
+  webhookNames,
+  settled,
+  announced,
+  type World,
+} from './world.ts';
 
 const whole = 'A signing: A/A A/A A/A A/A';
 
@@ -122,6 +132,28 @@ t.test('after the loss of the CA Secret, its certificates are still trusted', as
     t.equal(picture(world), 'B signing: B/B B/B B/B B/B', what);
   }
 });
+
+t.test(
+  'until a new CA is trusted everywhere, certificates of a lost CA stay as long as they can',
+  async (t) => {
+    const world = await settled(t);
+    const lead = world.leader({ webhookConfiguration: 'archwright' });
+    setWebhookBundle(world, 'archwright', world.texts('webhook')?.['ca.crt']);
+    world.remove('ca');
+    await lead();
+    world.issued();
+    // Due after two thirds of a life; five sixths are over before they are replaced.
+    world.advance((times.certificateMs * 5) / 6 - minute);
+    await lead();
+    t.strictSame(world.issued(), []);
+    world.advance(2 * minute);
+    await lead();
+    t.strictSame(
+      world.issued(),
+      leafNames.map((name) => `${name} due`),
+    );
+  },
+);
 
 t.test('the CA Secret is lost during a rotation', async (t) => {
   const { world, lead } = await announced(t);

@@ -6,7 +6,7 @@ import type { ExecReport } from '../../../../src/nodes/exec-report.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { like } from '../../../support/like.ts';
 import { leadThroughout, startLeader } from '../../leader.ts';
-import { controllerRef, putNode, putPod, type PodOptions } from '../../objects.ts';
+import { controllerRef, podPath, putNode, putPod, type PodOptions } from '../../objects.ts';
 
 const minute = 60_000;
 const id = 'c'.repeat(64);
@@ -71,6 +71,9 @@ t.test('an error leads to events on pod and workload, and metrics; nothing is wr
 t.test('a node can report only containers of its own pods', async (t) => {
   const { start, put, report, store, podEvents, series } = await setup(t);
   putNode(store, 'n2', 'amd64');
+  put('deleted');
+  store.fault(`GET ${podPath('deleted')}`, { status: 404 });
+  report('n1', 'deleted');
   put('web-1');
   put('web-2', { node: 'n2' });
   report('n2', 'web-1');
