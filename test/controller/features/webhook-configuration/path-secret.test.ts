@@ -55,12 +55,12 @@ t.test('the path is rotated once every endpoint accepts the next one', async (t)
   t.not(second, first);
   t.equal(textOf(world, 'record-key'), key);
   const { probes } = hook;
-  await world.store.until(() => hook.probes > probes + 2, 'more probes');
+  await world.store.until(() => hook.probes > probes + 2 * 45, 'two more looks');
   t.equal(pathInForce(world), `/mutate/${first}`, 'one of 46 endpoints does not accept the next path');
   await state('in-force');
   world.advance(7 * day);
   const looks = hook.probes;
-  await world.store.until(() => hook.probes > looks + 2, 'more probes after that');
+  await world.store.until(() => hook.probes > looks + 2 * 45, 'two more looks');
   t.equal(textOf(world, 'current'), second, 'no new rotation during a rotation');
   other.accepted = accepting(world);
   await world.store.until(() => pathInForce(world) === `/mutate/${second}`, 'the new path');
