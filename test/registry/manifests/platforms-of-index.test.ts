@@ -9,7 +9,6 @@ import {
   index,
   manifest,
   mediaTypes,
-  multiArch,
   platformOf,
   type Content,
 } from '../../support/registry/content.ts';
@@ -49,7 +48,11 @@ const claimed = { artifactType: 'x/y' };
 /** The expected platforms, else the kind, and the number of requests. */
 type Answered = readonly [content: Content, found: string, requests: number];
 const answered: Readonly<Record<string, Answered>> = {
-  'attestations do not count': [multiArch(['linux/amd64'], { attestations: true }), 'linux/amd64', 1],
+  'an attestation does not count, whatever its platform': [
+    index([at('linux/arm64'), { ...attestation(image('linux/amd64')), platform: platformOf('linux/amd64') }]),
+    'linux/arm64',
+    1,
+  ],
   'unknown/unknown does not count, even without annotation': [
     index([at('linux/arm64'), at('unknown/unknown')]),
     'linux/arm64',

@@ -1,7 +1,7 @@
 /** Attack: a hostile registry, or a prefix of a shared registry, stops the requests to others. */
 import t, { type Test } from 'tap';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { clientFor, credential, lookUp, startRegistry } from '../../support/registry/client.ts';
+import { clientFor, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import type { Fault } from '../../support/registry/faults.ts';
 import type { TestRegistryOptions } from '../../support/registry/server.ts';
@@ -106,33 +106,3 @@ for (const [headers, hasTokens] of [
     });
   }
 }
-
-t.test('timeouts of one prefix stop it, of several all prefixes', async (t) => {
-  const { victim } = await setUp(t);
-  const client = clientFor(t, { limits: { headerMs: 500 } });
-  victim.faults.add(/one|two|three|four/, { kind: 'hold' });
-  const hang = (repository: string) =>
-    t.rejects(lookUp(client, victim, { repository }), { message: /longer/ });
-  await Promise.all(Array.from({ length: 5 }, () => hang('one/app')));
-  const stopped = { message: /are paused for/ };
-  await t.rejects(lookUp(client, victim, { repository: 'one/app' }), stopped);
-  t.equal((await lookUp(client, victim)).platforms.length, 1);
-  await Promise.all(['two', 'two', 'three', 'three', 'four'].map((each) => hang(`${each}/app`)));
-  await t.rejects(lookUp(client, victim), stopped, 'several prefixes never answered');
-});
-
-t.test('a realm that fails for one registry still serves another', async (t) => {
-  const issuer = createIssuer({ users: { ann: 'password-a' } });
-  const tokens = await startRegistry(t, { tokens: issuer });
-  const realm = `${tokens.url}/token`;
-  const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer, realm } });
-  const other = await startRegistry(t, { auth: { kind: 'bearer', issuer, realm } });
-  for (const each of [registry, other]) each.push('library/app', 'v1', multiArch(['linux/amd64']));
-  const credentials = [credential('ann', 'password-a')];
-  const client = clientFor(t);
-  const remove = tokens.faults.add(/token/, pause);
-  await t.rejects(lookUp(client, registry, { credentials }));
-  await t.rejects(lookUp(client, registry, { credentials }), { message: /are paused for/ });
-  remove();
-  t.equal((await lookUp(client, other, { credentials })).platforms.length, 1);
-});
