@@ -1,12 +1,7 @@
 /** A cache with a fake clock, and a source that answers when a test wants. */
 import { setImmediate as settled } from 'node:timers/promises';
 import { FactsCache, type FactsCacheOptions } from '../../src/images/cache/cache.ts';
-import type {
-  ImageFacts,
-  ImageFactsSource,
-  ImageRequest,
-  LookupOptions,
-} from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageRequest, LookupOptions } from '../../src/images/facts/facts.ts';
 import { recordingLog } from '../support/captured.ts';
 import { confirmedAt, factsOf } from '../support/facts.ts';
 import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
@@ -23,62 +18,41 @@ export function clockOfFacts(): FakeClock {
   return clock;
 }
 
-interface HeldLookup {
-  readonly request: ImageRequest;
-  readonly options: LookupOptions;
-  /** Ends the lookup with these facts. */
-  answer(facts: ImageFacts): Promise<void>;
-  fail(error: Error): Promise<void>;
-}
-
-interface ManualSource extends ImageFactsSource {
-  /** All lookups, in order. */
-  readonly lookups: HeldLookup[];
-  last(): HeldLookup;
-}
-
-/** A source whose lookups end when a test says so. */
-function manualSource(): ManualSource {
-  const lookups: HeldLookup[] = [];
+/** A lookup that a test ends. */
+function held(request: ImageRequest, options: LookupOptions) {
+  const { promise, resolve, reject } = Promise.withResolvers<ImageFacts>();
   return {
+    request,
+    options,
+    promise,
+    answer: (facts: ImageFacts) => settled(resolve(facts)),
+    fail: (error: Error) => settled(reject(error)),
+  };
+}
+
+function manualSource() {
+  const lookups: ReturnType<typeof held>[] = [];
+  return {
+    /** All lookups, in order. */
     lookups,
     last: () => {
       const last = lookups.at(-1);
       if (!last) throw new Error('no lookup');
       return last;
     },
-    lookup: (request, options) => {
-      const { promise, resolve, reject } = Promise.withResolvers<ImageFacts>();
-      lookups.push({
-        request,
-        options,
-        answer: (facts) => {
-          resolve(facts);
-          return settled();
-        },
-        fail: (error) => {
-          reject(error);
-          return settled();
-        },
-      });
-      return promise;
+    lookup: (request: ImageRequest, options: LookupOptions) => {
+      const lookup = held(request, options);
+      lookups.push(lookup);
+      return lookup.promise;
     },
   };
 }
 
 export { settled };
 
-export interface Bench {
-  readonly cache: FactsCache;
-  readonly source: ManualSource;
-  readonly clock: FakeClock;
-  readonly lines: readonly Record<string, unknown>[];
-  readonly get: (request: ImageRequest) => Promise<ImageFacts>;
-  /** Looks up an image; the source answers with these facts. */
-  readonly lookUp: (request: ImageRequest, answer: ImageFacts) => Promise<ImageFacts>;
-}
+export type Bench = ReturnType<typeof bench>;
 
-export function bench(options: Partial<FactsCacheOptions> = {}): Bench {
+export function bench(options: Partial<FactsCacheOptions> = {}) {
   const source = manualSource();
   const clock = clockOfFacts();
   const { log, lines } = recordingLog();
@@ -90,7 +64,8 @@ export function bench(options: Partial<FactsCacheOptions> = {}): Bench {
     clock,
     lines,
     get,
-    lookUp: async (request, answer) => {
+    /** Looks up an image; the source answers with these facts. */
+    lookUp: async (request: ImageRequest, answer: ImageFacts): Promise<ImageFacts> => {
       const before = source.lookups.length;
       const result = get(request);
       await settled();

@@ -92,3 +92,16 @@ t.test('one namespace may fill the cache; what it used longest ago is evicted fi
   t.ok(made.cache.peek(requestFor('docker.io/library/app-1999:v1')));
   t.notOk(made.cache.peek(requestFor('docker.io/library/app-1:v1')));
 });
+
+t.test('if all are used, a thousand are spared before one is evicted', async (t) => {
+  const made = bench({ maxBytes: 800_000 });
+  const request = (n: number) => requestFor(`docker.io/library/app-${n}:v1`);
+  const requests = Array.from({ length: 1500 }, (_, n) => request(n));
+  for (const each of requests) await made.lookUp(each, factsOf(each.image));
+  for (const each of requests) made.cache.peek(each);
+  for (let n = 1500; made.cache.size === n; n += 1) await made.lookUp(request(n), factsOf(request(n).image));
+  t.equal(
+    requests.find((each) => !made.cache.peek(each)),
+    requests[1000],
+  );
+});

@@ -6,7 +6,7 @@ import { createRegistrySource } from '../../../src/images/sources/registry-sourc
 import type { ImageRequest } from '../../../src/images/facts/facts.ts';
 import { clientFor, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { factsOf, requestFor } from '../../support/facts.ts';
+import { factsOf, failureOf, requestFor } from '../../support/facts.ts';
 import { recordingLog } from '../../support/captured.ts';
 
 const domain = 'corp.example';
@@ -118,6 +118,22 @@ t.test('lookups per registry are limited', async (t) => {
   await registry.waitFor(() => registry.requests.length === 6);
   for (let n = 0; n < 50; n += 1) await new Promise(setImmediate);
   t.equal(registry.requests.length, 6);
+});
+
+t.test('a host is proven until it keeps a caller waiting for an error', async (t) => {
+  const request = requestFor('app:1');
+  for (const [facts, tookMs, isProven] of [
+    [factsOf('app:1'), 60_000, true],
+    [factsOf('app:1', { stale: true }), 60_000, true],
+    [failureOf('app:1', 'unavailable'), 999, true],
+    [failureOf('app:1', 'unavailable'), 1000, false],
+  ] as const) {
+    const places = new LookupPlaces(128, 1);
+    t.ok(places.tryEnter(requestFor('evil.example/app:1')), 'the only one for unproven hosts');
+    places.answered(request, factsOf('app:1'));
+    places.answered(request, facts, tookMs);
+    t.equal(places.tryEnter(request) !== undefined, isProven, `${facts.error?.code} after ${tookMs} ms`);
+  }
 });
 
 t.test('short names and docker.io have their own places', async (t) => {

@@ -1,11 +1,11 @@
 import t, { type Test } from 'tap';
 import { CredentialError, type MatchedCredential } from '../../../src/credentials/credential.ts';
-import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageRequest } from '../../../src/images/facts/facts.ts';
 import {
   createRegistrySource,
   type RegistrySourceOptions,
 } from '../../../src/images/sources/registry-source.ts';
-import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
+import type { Endpoint, PullTarget } from '../../../src/registry/endpoints/endpoint.ts';
 import { clientFor, credential, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import {
   artifact,
@@ -16,7 +16,7 @@ import {
   multiArch,
   platformOf,
 } from '../../support/registry/content.ts';
-import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
+import { type TestRegistryOptions } from '../../support/registry/server.ts';
 import { requestFor } from '../../support/facts.ts';
 import { clockOfFacts, hour } from '../support.ts';
 import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
@@ -24,44 +24,37 @@ import { TransportError } from '../../../src/http/transport-error.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { like } from '../../support/like.ts';
 
-interface Node {
-  readonly registry: TestRegistry;
-  readonly inspector: ImageFactsSource;
-  readonly time: ReturnType<typeof clockOfFacts>;
-  /** The node's credentials; tests change them. */
-  own: readonly MatchedCredential[];
-  endpoints: readonly Endpoint[];
-  requestFor(text: string, more?: Partial<ImageRequest>): ImageRequest;
-  inspect(text: string, more?: Partial<ImageRequest>, known?: ImageFacts): Promise<ImageFacts>;
-}
-
 /** A node whose only registry is a test registry. */
 async function start(
   t: Test,
   registryOptions: TestRegistryOptions = {},
   options: Partial<RegistrySourceOptions> = {},
-): Promise<Node> {
+) {
   const registry = await startRegistry(t, registryOptions);
-  const client = clientFor(t);
   const time = clockOfFacts();
-  const node: Node = {
-    registry,
-    time,
-    own: [],
+  /** Tests change them. */
+  const of: { credentials: readonly MatchedCredential[]; endpoints: readonly Endpoint[] } = {
+    credentials: [],
     endpoints: [endpointOf(registry)],
-    inspector: createRegistrySource({
-      registry: client,
-      endpoints: { endpoints: async () => node.endpoints, fingerprint: () => '' },
-      credentials: { lookup: async () => node.own },
-      mayAskAnonymously: () => true,
-      clock: time,
-      ...options,
-    }),
-    requestFor: (text, more) => ({ ...requestFor(text), ...more }),
-    inspect: (text, more, known) =>
-      node.inspector.lookup(node.requestFor(text, more), { signal: neverAborted, ...(known && { known }) }),
   };
-  return node;
+  const targets: PullTarget[] = [];
+  const inspector = createRegistrySource({
+    registry: clientFor(t),
+    endpoints: {
+      endpoints: async (target) => {
+        targets.push(target);
+        return of.endpoints;
+      },
+      fingerprint: () => '',
+    },
+    credentials: { lookup: async () => of.credentials },
+    mayAskAnonymously: () => true,
+    clock: time,
+    ...options,
+  });
+  const inspect = (text: string, more: Partial<ImageRequest> = {}, known?: ImageFacts) =>
+    inspector.lookup({ ...requestFor(text), ...more }, { signal: neverAborted, ...(known && { known }) });
+  return { registry, time, of, targets, inspector, inspect };
 }
 
 const app = 'corp.example/team/app:v1';
@@ -119,7 +112,7 @@ t.test('credentials are tried in the kubelet’s order, and the facts name their
   const node = await start(t, { auth: basic });
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
   const inspect = (pullCredentials: MatchedCredential[], own: MatchedCredential[]): Promise<ImageFacts> => {
-    node.own = own;
+    node.of.credentials = own;
     return node.inspect(app, { pullCredentials });
   };
   like(t, await inspect([pods], []), { credentialSource: 'pull-secret', error: undefined });
@@ -155,7 +148,7 @@ t.test('a private registry gets no request without credentials, and the error sa
   const mirror = await startRegistry(t, { auth: basic });
   mirror.push('team/app', 'v1', multiArch(['linux/arm64']));
   const ownCredential = { ...nodes, source: 'containerd' } as const;
-  node.endpoints = [endpointOf(node.registry), endpointOf(mirror, { ownCredential })];
+  node.of.endpoints = [endpointOf(node.registry), endpointOf(mirror, { ownCredential })];
   node.registry.clearRequests();
   like(t, await node.inspect(app), { credentialSource: 'containerd', endpoint: mirror.host });
   t.equal(node.registry.requests.length, 0, 'only an endpoint with its own credential gets a request');
@@ -232,7 +225,7 @@ t.test('failures are returned as facts with an error', async (t) => {
   node.registry.faults.add(/manifests/, { kind: 'status', status: 429, headers: { 'retry-after': '7' } });
   like(t, await node.inspect(app), { error: { code: 'rate-limited', retryAfterMs: 7000 } });
   node.registry.faults.clear();
-  node.endpoints = [];
+  node.of.endpoints = [];
   like(t, await node.inspect(app), { error: { code: 'unavailable', message: /no endpoint/ } });
 });
 
@@ -306,12 +299,13 @@ t.test('rules on registries apply to what a short name stands for, not to docker
   const other = await startRegistry(t);
   other.push('app', 'v1', multiArch(['linux/arm64']));
   const at = { repository: 'app', acceptsCredentials: false };
-  node.endpoints = [
+  node.of.endpoints = [
     endpointOf(node.registry, { ...at, resolved: { domain: 'quay.io', path: 'app' } }),
     endpointOf(other, { ...at, resolved: { domain: 'ghcr.io', path: 'app' } }),
   ];
   const inspect = () => node.inspect('app:v1', { shortName: 'app', pullCredentials: [pods] });
   like(t, await inspect(), { endpoint: other.host, error: undefined });
+  t.equal(node.targets[0]?.shortName, 'app');
   rules.denied.push('ghcr.io/app');
   const message = 'not inspected: the image is in deniedRegistries';
   like(t, await inspect(), { platforms: [], error: { code: 'forbidden', message } });
@@ -328,7 +322,7 @@ t.test('an abort ends the lookup with a timeout and closes the socket', async (t
   const node = await start(t);
   const controller = new AbortController();
   node.registry.faults.add(/manifests/, { kind: 'hold' });
-  const held = node.inspector.lookup(node.requestFor(app), { signal: controller.signal });
+  const held = node.inspector.lookup(requestFor(app), { signal: controller.signal });
   const request = await node.registry.waitFor(({ path }) => path.includes('manifests'));
   controller.abort();
   like(t, await held, { error: { code: 'timeout' } });
@@ -336,7 +330,7 @@ t.test('an abort ends the lookup with a timeout and closes the socket', async (t
 
   const lookup = (_: string, signal?: AbortSignal) => Promise.reject(signal?.reason as Error);
   const slow = await start(t, {}, { credentials: { lookup } });
-  const inspected = slow.inspector.lookup(slow.requestFor(app), { signal: controller.signal });
+  const inspected = slow.inspector.lookup(requestFor(app), { signal: controller.signal });
   like(t, await inspected, { error: { code: 'timeout' } }, 'also during the lookup of credentials');
 });
 
