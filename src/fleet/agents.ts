@@ -20,8 +20,7 @@ import { readNodeReport, resolvesShortNames, type NodeReport } from '../nodes/no
 import type { RequestLimit } from '../registry/net/docker-hub-limit.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AgentError, type AgentConnection } from './connection.ts';
-import type { AgentAddress, Discovery } from './discovery.ts';
-import { Ranking } from './discovery.ts';
+import { Ranking, type AgentAddress, type Discovery } from './discovery.ts';
 
 interface Agent {
   info?: Omit<NonNullable<ReturnType<typeof readAgentInfo>>, 'dockerHub'>;

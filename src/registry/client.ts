@@ -14,7 +14,7 @@ import { createHttpClient, type HttpClientLimits } from '../http/client.ts';
 import type { Environment } from '../http/proxy/proxy.ts';
 import type { Resolve } from '../http/reach/reach.ts';
 import { createTrust } from '../http/tls/trust.ts';
-import { Authenticator } from './auth/authenticator.ts';
+import { createAuthenticatedSend } from './auth/authenticator.ts';
 import { createDocumentLimits } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { lookupAt, type EndpointLookup, type LookupParts } from './lookup-at-endpoint.ts';
@@ -56,10 +56,10 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
   const dockerHub = createDockerHubLimit(clock, metrics);
-  const authenticator = new Authenticator(createGuardedSend(http, clock, dockerHub), clock);
+  const authenticatedSend = createAuthenticatedSend(createGuardedSend(http, clock, dockerHub), clock);
   const documentsFor = createDocumentLimits(clock);
   const partsFor = (namespace?: string): LookupParts => {
-    return { authenticator, clock, documents: documentsFor(namespace) };
+    return { authenticatedSend, clock, documents: documentsFor(namespace) };
   };
   return {
     /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */

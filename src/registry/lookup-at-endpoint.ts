@@ -8,7 +8,7 @@ import type { Clock } from '../async/clock.ts';
 import type { LargeBody } from '../http/body.ts';
 import { asText, parseObject } from '../http/json.ts';
 import { TransportError } from '../http/transport-error.ts';
-import type { AuthenticatedResponse, Authenticator } from './auth/authenticator.ts';
+import type { AuthenticatedResponse, AuthenticatedSend } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import type { LookupDocuments } from './document-limits.ts';
 import { RegistryError, type ManifestLookup, type ManifestResult, type TagList } from './manifest-lookup.ts';
@@ -41,7 +41,7 @@ type ObjectKind = keyof typeof objectKinds;
 
 /** What all visits of one lookup share. */
 export interface LookupParts {
-  readonly authenticator: Authenticator;
+  readonly authenticatedSend: AuthenticatedSend;
   readonly clock: Clock;
   readonly documents: LookupDocuments;
 }
@@ -55,15 +55,8 @@ interface EndpointVisit extends LookupParts {
 
 export type EndpointLookup = ReturnType<typeof lookupAt>;
 
-export function lookupAt({
-  lookup,
-  endpoint,
-  credential,
-  signal,
-  authenticator,
-  clock,
-  documents,
-}: EndpointVisit) {
+export function lookupAt(visit: EndpointVisit) {
+  const { lookup, endpoint, credential, signal, authenticatedSend, clock, documents } = visit;
   const { repository, missingCredential, reference, knownDigest, trace } = lookup;
   const where = endpoint.host;
   /** For messages. */
@@ -103,7 +96,7 @@ export function lookupAt({
     let last: string | undefined;
     for (let page = 0; page < maxTagPages; page += 1) {
       const query = { n: tagsPerPage, ...(last !== undefined && { last }) };
-      const response = await send('GET', 'tags', 'list', { query });
+      const response = await send('GET', 'tags', 'list', undefined, query);
       if (response.status !== 200) throw refusalOf(response);
       found.push(...readTags(response.body));
       const next = nextTag(response.headers['link']?.[0]);
@@ -142,7 +135,7 @@ export function lookupAt({
     use: (response: AuthenticatedResponse) => Document,
   ): Promise<Document> {
     using place = documents.place(where, signal);
-    const response = await send('GET', kind, object, { large: place });
+    const response = await send('GET', kind, object, place);
     if (response.status !== 200) throw refusalOf(response);
     documents.count(endpoint, response.body);
     return use(response);
@@ -153,23 +146,21 @@ export function lookupAt({
     method: 'GET' | 'HEAD',
     kind: ObjectKind,
     object: string,
-    {
-      query = {},
-      large,
-    }: { readonly query?: Readonly<Record<string, string>>; readonly large?: LargeBody | undefined } = {},
+    large?: LargeBody,
+    query: Readonly<Record<string, string>> = {},
   ): Promise<AuthenticatedResponse> {
     const url = objectUrl(endpoint, repository, kind, object, isPlain ? 'http:' : undefined);
     if (!url) throw errorOf('not-found', `no such name: ${repository}`);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     const request = { method, url, ...objectKinds[kind], large, endpoint, repository, credential, trace };
     try {
-      const response = await authenticator.send(request, signal);
+      const response = await authenticatedSend(request, signal);
       isCredentialUsed ||= response.credentialUsed;
       return response;
     } catch (error) {
       if (isPlain || !mayFallBack(endpoint, url, error)) throw error;
       isPlain = true;
-      return await send(method, kind, object, { query, large });
+      return await send(method, kind, object, large, query);
     }
   }
 

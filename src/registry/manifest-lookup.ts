@@ -89,13 +89,9 @@ export class RegistryError extends Error {
     code: RegistryErrorCode,
     where: string,
     message: string,
-    options: {
-      retryAfterMs?: number | undefined;
-      isAccepted?: boolean;
-      cause?: unknown;
-    } = {},
+    options: { retryAfterMs?: number | undefined; isAccepted?: boolean; cause?: unknown } = {},
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(message, options);
     this.code = code;
     this.where = where;
     this.isAccepted = options.isAccepted ?? false;

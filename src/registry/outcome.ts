@@ -185,17 +185,14 @@ export function mostHelpful(failures: readonly Failure[]): RegistryError | undef
     .sort((a, b) => b.rank - a.rank);
   if (!best?.error.isAccepted) return best?.error;
   const refused = new Set(failures.filter(isMoot).map(({ credential }) => credentialLabel(credential)));
-  return withRefused(best.error, [...refused]);
+  const [first, ...others] = refused;
+  if (first === undefined) return best.error;
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  const { code, where, message, isAccepted } = best.error;
+  const all = `${message}; refused were: ${first}${more}`;
+  return new RegistryError(code, where, all, { isAccepted, cause: best.error });
 }
 
 function isRefusal({ code }: RegistryError): boolean {
   return code === 'unauthorized' || code === 'forbidden';
-}
-
-function withRefused(error: RegistryError, [first, ...others]: readonly string[]): RegistryError {
-  if (first === undefined) return error;
-  const more = others.length === 0 ? '' : ` and ${others.length} more`;
-  const { code, where, message, isAccepted } = error;
-  const refused = `refused were: ${first}${more}`;
-  return new RegistryError(code, where, `${message}; ${refused}`, { isAccepted, cause: error });
 }

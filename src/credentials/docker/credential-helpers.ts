@@ -11,22 +11,9 @@ import type { Credential } from '../credential.ts';
 import { indexKey } from '../keyring/key.ts';
 import { isDockerHub } from '../keyring/keyring.ts';
 
-export interface HelperConfig {
-  /** `credHelpers`: name of the helper by registry. */
-  readonly helpers: ReadonlyMap<string, string>;
-  /** `credsStore`: name of the helper of all other registries. */
-  readonly store: string | undefined;
-  /** `identitytoken` by key of `auths`. */
-  readonly tokens: ReadonlyMap<string, Credential>;
-  /** Entries that cannot be used. */
-  readonly problems: readonly string[];
-}
+export type HelperConfig = ReturnType<typeof parseHelperConfig>;
 
-export interface ChosenHelper {
-  readonly name: string;
-  /** The argument of the helper. */
-  readonly server: string;
-}
+export type ChosenHelper = NonNullable<ReturnType<typeof helperOf>>;
 
 /** The name of Docker Hub in `docker login`. */
 const dockerHubServer = 'https://index.docker.io/v1/';
@@ -43,7 +30,7 @@ export class HelperConfigError extends Error {
 }
 
 /** @throws HelperConfigError */
-export function parseHelperConfig(content: Uint8Array): HelperConfig {
+export function parseHelperConfig(content: Uint8Array) {
   const document = parse(content);
   if (!isRecord(document)) throw new HelperConfigError('is not a JSON object');
   const { auths, credHelpers, credsStore } = document;
@@ -60,7 +47,16 @@ export function parseHelperConfig(content: Uint8Array): HelperConfig {
     const key = indexKey(server);
     if (found !== undefined && key !== undefined) helpers.set(key, found);
   }
-  return { helpers, store: named(credsStore, 'credsStore'), tokens: tokensOf(auths), problems };
+  return {
+    /** `credHelpers`: name of the helper by registry. */
+    helpers,
+    /** `credsStore`: name of the helper of all other registries. */
+    store: named(credsStore, 'credsStore'),
+    /** `identitytoken` by key of `auths`. */
+    tokens: tokensOf(auths),
+    /** Entries that cannot be used. */
+    problems,
+  };
 }
 
 function tokensOf(auths: unknown): ReadonlyMap<string, Credential> {
@@ -72,8 +68,8 @@ function tokensOf(auths: unknown): ReadonlyMap<string, Credential> {
   return found;
 }
 
-/** @param repository normalized @returns undefined if its registry has no helper */
-export function helperOf({ helpers, store }: HelperConfig, repository: string): ChosenHelper | undefined {
+/** @param repository normalized @returns undefined if its registry has no helper; `server` is its argument */
+export function helperOf({ helpers, store }: HelperConfig, repository: string) {
   const [domain = ''] = repository.split('/', 1);
   const isHub = isDockerHub(repository);
   const keys = isHub ? dockerHubNames.map((name) => indexKey(name) ?? name) : [domain];

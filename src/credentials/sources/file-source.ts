@@ -2,8 +2,7 @@
  * All sources that are files: they are read again when their directories change, their problems are logged once,
  * and the slow fingerprint is computed only if the content changed.
  */
-import { liveContent, type LiveContent } from '../../files/live.ts';
-import type { WatchOptions } from '../../files/live.ts';
+import { liveContent, type LiveContent, type WatchOptions } from '../../files/live.ts';
 import { hashOf } from '../../names/hash.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';

@@ -49,7 +49,7 @@ export function createPullSecretSource(
     const { namespace = '', name = '' } = secret.metadata ?? {};
     const origin = namespace === '' ? name : `${namespace}/${name}`;
     const problem = (message: string) => problems.push({ source: 'pull-secret', origin, message });
-    const { data, format } = documentOf(secret) ?? {};
+    const { data, format } = documentOf(secret);
     if (secret.isTooLarge || (data && bytes + data.length > room.maxBytes)) {
       problem(tooLarge);
       continue;
@@ -95,16 +95,15 @@ interface PullSecret extends Secret {
 }
 
 /** The part of a Secret that a source reads: no content of other types, and large Secrets become small. */
-export function pullSecretPart({ metadata, type, data }: Secret): PullSecret {
-  const { namespace, name } = metadata ?? {};
-  const dataKey = kinds.find((kind) => kind.type === type)?.dataKey;
-  const value = dataKey === undefined ? undefined : data?.[dataKey];
+export function pullSecretPart(secret: Secret): PullSecret {
+  const { namespace, name } = secret.metadata ?? {};
+  const { dataKey, data } = documentOf(secret);
   return {
     metadata: { ...(namespace !== undefined && { namespace }), ...(name !== undefined && { name }) },
-    ...(type !== undefined && { type }),
-    ...(dataKey !== undefined &&
-      value !== undefined &&
-      (value.length > room.maxBytes ? { isTooLarge: true } : { data: { [dataKey]: value } })),
+    ...(secret.type !== undefined && { type: secret.type }),
+    ...(dataKey &&
+      data !== undefined &&
+      (data.length > room.maxBytes ? { isTooLarge: true } : { data: { [dataKey]: data } })),
   };
 }
 
@@ -124,9 +123,8 @@ const ignored =
 const withoutRoom = 'it is ignored: archwright reads of all pull secrets of a pod only';
 const tooLarge = `${withoutRoom} ${room.maxBytes / 1024} KiB, as Kubernetes stores them`;
 
-/** The base64 text of its document. */
-function documentOf(secret: Secret): { data: string; format: DockerConfigFormat } | undefined {
-  const kind = kinds.find(({ type }) => type === secret.type);
-  const data = kind && secret.data?.[kind.dataKey];
-  return data ? { data, format: kind.format } : undefined;
+/** Where its document is, and the base64 text. */
+function documentOf({ type, data }: Secret) {
+  const kind = kinds.find((each) => each.type === type);
+  return { ...kind, data: kind && data?.[kind.dataKey] };
 }

@@ -46,10 +46,13 @@ export async function createRegistryTomlSource(
     const parts: SourcePart[] = [];
     const problem = (where: string, what: string) => parts.push(part(where, 'left-out', what));
     if (files === undefined) problem(options.dir, 'there is no such directory');
-    else parts.push(describeDirectory(options.dir, [...files.keys()].filter(isRegistryToml).length));
+    else
+      parts.push(
+        describeDirectory(options.dir, [...files.keys()].filter((name) => name.endsWith(suffix)).length),
+      );
     for (const [name, content] of files ?? []) {
       const origin = join(options.dir, name);
-      if (!isRegistryToml(name)) {
+      if (!name.endsWith(suffix)) {
         if (isCredential(content)) problem(origin, `is not read; it must be named ${properName(name)}`);
         continue;
       }
@@ -102,10 +105,6 @@ export function registryKey(fileName: string): string {
 }
 
 const suffix = '.toml';
-
-function isRegistryToml(name: string): boolean {
-  return name.endsWith(suffix);
-}
 
 function isCredential(content: Buffer | FileError): boolean {
   try {

@@ -37,7 +37,7 @@ import {
   withoutCredentials,
 } from './entry.ts';
 import type { FactsFile } from './facts-file.ts';
-import { LookupPlaces } from './places.ts';
+import { createLookupPlaces } from './places.ts';
 
 export interface FactsCacheOptions extends Partial<typeof defaults> {
   readonly source: ImageFactsSource;
@@ -70,7 +70,7 @@ export class FactsCache {
   readonly #options: FactsCacheOptions & typeof defaults;
   readonly #countFailure: CountFailure;
   readonly #entries: Entries;
-  readonly #places: LookupPlaces;
+  readonly #places: ReturnType<typeof createLookupPlaces>;
   readonly #lookups = new SingleFlight<ImageFacts>();
   #isClosed = false;
 
@@ -80,7 +80,7 @@ export class FactsCache {
     this.#options = options;
     this.#countFailure = bindFactsMetrics(options.metrics ?? createMetrics(), this);
     this.#entries = new Entries(options.maxBytes, clock);
-    this.#places = new LookupPlaces(concurrentLookups, lookupsPerHost);
+    this.#places = createLookupPlaces(concurrentLookups, lookupsPerHost);
     options.file?.keep(() => this.shared());
   }
 

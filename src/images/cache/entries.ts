@@ -47,7 +47,7 @@ export class Entries {
   /** The shared entry of a tag, by the digest that it names: it answers for it in the same repository. */
   readonly #byDigest = new Map<string, Entry>();
   readonly #owners = new Map<string, Owner>();
-  readonly #common = new CommonDetails();
+  readonly #intern = createIntern();
   #bytes = 0;
 
   constructor(maxBytes: number, clock: Pick<Clock, 'monotonic' | 'random'>) {
@@ -138,7 +138,7 @@ export class Entries {
   #put({ key, owner: name, known: found, failure, driftedAt }: Entry): void {
     const before = this.#byKey.get(key);
     if (before) this.#remove(before);
-    const common = found && this.#common.intern(found.details);
+    const common = found && this.#intern(found.details);
     const known = common && { ...found, digest: compact(found.digest), details: common.details };
     const ownBytes = (common?.bytes ?? 0) + 2 * (failure?.error.message.length ?? 0);
     const bytes = entryBytes + key.length + ownBytes;
@@ -197,16 +197,15 @@ const maxCommon = 1024;
 const maxCommonLength = 1024;
 
 /** Details in use; equal ones once. The first ones that come are kept for as long as the process runs. */
-class CommonDetails {
-  readonly #byText = new Map<string, Details>();
-
-  /** A copy, which keeps no larger document alive, and what it takes beside the common ones. */
-  intern(details: Details): { readonly details: Details; readonly bytes: number } {
+function createIntern() {
+  const byText = new Map<string, Details>();
+  /** @returns a copy, which keeps no larger document alive, and what it takes beside the common ones */
+  return (details: Details) => {
     const text = JSON.stringify(details);
-    const common = this.#byText.get(text) ?? (JSON.parse(text) as Details);
-    if (this.#byText.size < maxCommon && text.length <= maxCommonLength) this.#byText.set(text, common);
-    return { details: common, bytes: this.#byText.has(text) ? 0 : 2 * text.length };
-  }
+    const common = byText.get(text) ?? (JSON.parse(text) as Details);
+    if (byText.size < maxCommon && text.length <= maxCommonLength) byText.set(text, common);
+    return { details: common, bytes: byText.has(text) ? 0 : 2 * text.length };
+  };
 }
 
 const failures = counter('archwright_facts_failures_total', 'Failed lookups of images.', {

@@ -15,51 +15,41 @@ const slowMs = 1000;
 /** An agent gets more requests at the same time (`fleet/lookup.ts`). More waiting lookups would time out. */
 const unproven = { places: 16, maxWaiting: 4096 };
 
-export class LookupPlaces {
-  readonly #all: FairSemaphore;
-  readonly #ofHosts: FairSemaphores;
-  readonly #unproven: FairSemaphore;
+export function createLookupPlaces(places: number, placesPerHost: number) {
+  const all = new FairSemaphore({ places, maxWaiting });
+  const ofHosts = new FairSemaphores({ places: placesPerHost, maxWaiting });
+  const ofUnproven = new FairSemaphore({ ...unproven, places: Math.min(unproven.places, placesPerHost) });
   /** Hosts that gave facts at their last lookup. */
-  readonly #proven = new BoundedMap<string, true>(maxHosts);
+  const proven = new BoundedMap<string, true>(maxHosts);
+  const ofHost = (host: string) => (proven.get(host) ? ofHosts.of(host) : ofUnproven);
 
-  constructor(places: number, placesPerHost: number) {
-    this.#all = new FairSemaphore({ places, maxWaiting });
-    this.#ofHosts = new FairSemaphores({ places: placesPerHost, maxWaiting });
-    this.#unproven = new FairSemaphore({ ...unproven, places: Math.min(unproven.places, placesPerHost) });
-  }
-
-  /** A place, if one is free. */
-  tryEnter(request: ImageRequest): Leave | undefined {
-    const { namespace = '' } = request;
-    const leaveHost = this.#ofHost(request).tryEnter(namespace);
-    const leave = leaveHost && this.#all.tryEnter(namespace);
-    if (!leave) leaveHost?.();
-    return leave && both(leave, leaveHost);
-  }
-
-  /** Waits at a slow host without a place that others need. @throws Overloaded, or the signal's reason */
-  async enter(request: ImageRequest, signal: AbortSignal): Promise<Leave> {
-    const { namespace = '' } = request;
-    const leaveHost = await this.#ofHost(request).enter(namespace, signal);
-    try {
-      return both(await this.#all.enter(namespace, signal), leaveHost);
-    } catch (error) {
-      leaveHost();
-      throw error;
-    }
-  }
-
-  /** The answer for an image of a host, after `tookMs`. */
-  answered(request: Named, facts: ImageFacts, tookMs = 0): void {
-    const host = hostOf(request);
-    if (!facts.error && !facts.stale) this.#proven.set(host, true);
-    else if (facts.error && tookMs >= slowMs) this.#proven.delete(host);
-  }
-
-  #ofHost(request: Named): FairSemaphore {
-    const host = hostOf(request);
-    return this.#proven.get(host) ? this.#ofHosts.of(host) : this.#unproven;
-  }
+  return {
+    /** A place, if one is free. */
+    tryEnter: (request: ImageRequest): Leave | undefined => {
+      const { namespace = '' } = request;
+      const leaveHost = ofHost(hostOf(request)).tryEnter(namespace);
+      const leave = leaveHost && all.tryEnter(namespace);
+      if (!leave) leaveHost?.();
+      return leave && both(leave, leaveHost);
+    },
+    /** Waits at a slow host without a place that others need. @throws Overloaded, or the signal's reason */
+    enter: async (request: ImageRequest, signal: AbortSignal): Promise<Leave> => {
+      const { namespace = '' } = request;
+      const leaveHost = await ofHost(hostOf(request)).enter(namespace, signal);
+      try {
+        return both(await all.enter(namespace, signal), leaveHost);
+      } catch (error) {
+        leaveHost();
+        throw error;
+      }
+    },
+    /** The answer for an image of a host, after `tookMs`. */
+    answered: (request: Named, facts: ImageFacts, tookMs = 0): void => {
+      const host = hostOf(request);
+      if (!facts.error && !facts.stale) proven.set(host, true);
+      else if (facts.error && tookMs >= slowMs) proven.delete(host);
+    },
+  };
 }
 
 type Named = Pick<ImageRequest, 'reference' | 'shortName'>;

@@ -13,7 +13,7 @@ import { headersOf } from '../endpoints/endpoint.ts';
 import type { EndpointRequest, FinalResponse, GuardedSend } from '../net/guarded-client.ts';
 import type { Clock } from '../../async/clock.ts';
 import { authSchemeOf, type AuthScheme } from './challenge.ts';
-import { idOf, TokenSource, type GrantedToken } from './token-source.ts';
+import { createTokenSource, idOf, type GrantedToken } from './token-source.ts';
 import { basic } from './token.ts';
 
 export interface AuthenticatedResponse extends FinalResponse {
@@ -32,52 +32,24 @@ const maxSchemes = 4096;
 
 const none: Authorization = { header: undefined, credentialUsed: false };
 
-export class Authenticator {
-  readonly #send: GuardedSend;
-  readonly #tokens: TokenSource;
+export type AuthenticatedSend = ReturnType<typeof createAuthenticatedSend>;
+
+export function createAuthenticatedSend(guardedSend: GuardedSend, clock: Clock) {
+  const tokens = createTokenSource(guardedSend, clock);
   /**
    * By endpoint and repository, so that the next request needs no challenge. One path of a registry may belong
    * to an attacker and name any realm, so the challenge of one repository never counts for another.
    */
-  readonly #schemes = new BoundedMap<string, AuthScheme>(maxSchemes);
+  const schemes = new BoundedMap<string, AuthScheme>(maxSchemes);
 
-  constructor(send: GuardedSend, clock: Clock) {
-    this.#send = send;
-    this.#tokens = new TokenSource(send, clock);
-  }
-
-  /** Sends a request, and again with an authorization if challenged. A 401 means it did not suffice. */
-  async send(request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> {
-    const key = schemeKey(request);
-    const known = this.#schemes.get(key);
-    const forget = (error: unknown): never => {
-      // The registry may name another token server now.
-      this.#schemes.delete(key);
-      throw error;
-    };
-    const first = known ? await this.#authorize(request, known, signal).catch(forget) : none;
-    const response = await this.#sendWith(request, first, signal);
-    if (response.status !== 401 || response.moved) return response;
-    this.#tokens.forget(first.granted);
-    const scheme = authSchemeOf(request, response.headers['www-authenticate'] ?? [], response.remoteAddress);
-    if (!scheme) return response;
-    this.#schemes.set(key, scheme);
-    if (!mayHelp(request, scheme, first)) return response;
-    const second = await this.#authorize(request, scheme, signal);
-    if (second.header === undefined) return response;
-    const last = await this.#sendWith(request, second, signal);
-    if (last.status === 401) this.#tokens.forget(second.granted);
-    return last;
-  }
-
-  async #authorize(
+  async function authorize(
     request: EndpointRequest,
     scheme: AuthScheme,
     signal: AbortSignal,
   ): Promise<Authorization> {
     const usable = usableCredential(request.credential);
     if (scheme.scheme === 'bearer') {
-      const granted = await this.#tokens.get(request, scheme, usable, signal);
+      const granted = await tokens.get(request, scheme, usable, signal);
       return { header: `Bearer ${reveal(granted.token)}`, credentialUsed: usable !== undefined, granted };
     }
     // containerd refuses Basic without both; an empty half is no credential.
@@ -85,7 +57,7 @@ export class Authenticator {
     return { header: basic(usable.credential), credentialUsed: true };
   }
 
-  async #sendWith(
+  async function sendWith(
     request: EndpointRequest,
     { header, credentialUsed }: Authorization,
     signal: AbortSignal,
@@ -103,8 +75,32 @@ export class Authenticator {
       dialTimeoutMs: endpoint.dialTimeoutMs,
     };
     const sent = { ...request, credential: credentialUsed ? request.credential : undefined };
-    return { ...(await this.#send(step, sent, signal)), credentialUsed };
+    return { ...(await guardedSend(step, sent, signal)), credentialUsed };
   }
+
+  /** Sends a request, and again with an authorization if challenged. A 401 means it did not suffice. */
+  return async (request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> => {
+    const key = schemeKey(request);
+    const known = schemes.get(key);
+    const forget = (error: unknown): never => {
+      // The registry may name another token server now.
+      schemes.delete(key);
+      throw error;
+    };
+    const first = known ? await authorize(request, known, signal).catch(forget) : none;
+    const response = await sendWith(request, first, signal);
+    if (response.status !== 401 || response.moved) return response;
+    tokens.forget(first.granted);
+    const scheme = authSchemeOf(request, response.headers['www-authenticate'] ?? [], response.remoteAddress);
+    if (!scheme) return response;
+    schemes.set(key, scheme);
+    if (!mayHelp(request, scheme, first)) return response;
+    const second = await authorize(request, scheme, signal);
+    if (second.header === undefined) return response;
+    const last = await sendWith(request, second, signal);
+    if (last.status === 401) tokens.forget(second.granted);
+    return last;
+  };
 }
 
 function schemeKey({ endpoint, url, repository }: EndpointRequest): string {

@@ -36,57 +36,51 @@ interface CachedToken {
   readonly refreshAt: number;
 }
 
-export class TokenSource {
-  readonly #guardedSend: GuardedSend;
-  readonly #clock: Clock;
-  readonly #tokens = new BoundedMap<string, CachedToken>(maxTokens);
-  readonly #fetches = new SingleFlight<Secret>();
-
-  constructor(send: GuardedSend, clock: Clock) {
-    this.#guardedSend = send;
-    this.#clock = clock;
-  }
+export function createTokenSource(guardedSend: GuardedSend, clock: Clock) {
+  const tokens = new BoundedMap<string, CachedToken>(maxTokens);
+  const fetches = new SingleFlight<Secret>();
 
   /**
    * A cached token, or a new one. Concurrent callers share a request; it is aborted when the last of them gives up.
    * @param usable the credential; absent: anonymous
    * @throws TokenRefused, InvalidTokenResponse, and errors of the exchange
    */
-  async get(
+  async function get(
     request: EndpointRequest,
     scheme: BearerScheme,
     usable: MatchedCredential | undefined,
     signal: AbortSignal,
   ): Promise<GrantedToken> {
     const id = idOf(request, scheme, usable);
-    const known = this.#tokens.get(id);
-    if (known && this.#clock.monotonic() < known.refreshAt) return { id, token: known.token, cached: true };
+    const known = tokens.get(id);
+    if (known && clock.monotonic() < known.refreshAt) return { id, token: known.token, cached: true };
     const fetch = async (shared: AbortSignal): Promise<Secret> => {
-      const { token, lastsMs } = await this.#fetch({ ...request, credential: usable }, scheme, shared);
-      this.#tokens.set(id, { token, refreshAt: this.#clock.monotonic() + lastsMs });
+      const { token, lastsMs } = await fetchToken({ ...request, credential: usable }, scheme, shared);
+      tokens.set(id, { token, refreshAt: clock.monotonic() + lastsMs });
       return token;
     };
-    return { id, token: await this.#fetches.run(id, fetch, signal), cached: false };
+    return { id, token: await fetches.run(id, fetch, signal), cached: false };
   }
 
   /** Removes a token that the endpoint rejected, unless it has been replaced already. */
-  forget(granted: GrantedToken | undefined): void {
-    if (granted && this.#tokens.peek(granted.id)?.token === granted.token) this.#tokens.delete(granted.id);
+  function forget(granted: GrantedToken | undefined): void {
+    if (granted && tokens.peek(granted.id)?.token === granted.token) tokens.delete(granted.id);
   }
 
   /** @throws TokenRefused, InvalidTokenResponse, and errors of the exchange */
-  async #fetch(request: EndpointRequest, scheme: BearerScheme, signal: AbortSignal): Promise<BearerToken> {
+  async function fetchToken(
+    request: EndpointRequest,
+    scheme: BearerScheme,
+    signal: AbortSignal,
+  ): Promise<BearerToken> {
     const credential = request.credential?.credential;
-    const posted =
-      credential && (await this.#send(request, scheme, oauthExchange(scheme, credential), signal));
+    const posted = credential && (await send(request, scheme, oauthExchange(scheme, credential), signal));
     const isAnswer = posted && (isSuccess(posted.status) || !knowsOnlyGet(posted.status, credential));
-    const response = isAnswer
-      ? posted
-      : await this.#send(request, scheme, getExchange(scheme, credential), signal);
+    const response = isAnswer ? posted : await send(request, scheme, getExchange(scheme, credential), signal);
     return tokenIn(response);
   }
 
-  async #send(
+  async function send(
     request: EndpointRequest,
     { registryIp }: BearerScheme,
     { headers: { authorization, ...headers }, ...exchange }: Exchange,
@@ -105,8 +99,10 @@ export class TokenSource {
       tls: isEndpoint ? endpoint.tls : { ...endpoint.tls, client: [] },
       reach: isEndpoint ? endpointReach(endpoint) : targetReach(registryIp),
     };
-    return await this.#guardedSend(step, { ...request, purpose: 'token' }, signal);
+    return await guardedSend(step, { ...request, purpose: 'token' }, signal);
   }
+
+  return { get, forget };
 }
 
 type Exchange = Pick<HttpRequest, 'method' | 'url' | 'headers' | 'body'>;

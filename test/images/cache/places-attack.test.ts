@@ -1,7 +1,7 @@
 /** Attack: pods of many namespaces name slow images, to block the lookups of others. */
 import t, { type Test } from 'tap';
 import { FactsCache, type FactsCacheOptions } from '../../../src/images/cache/cache.ts';
-import { LookupPlaces } from '../../../src/images/cache/places.ts';
+import { createLookupPlaces } from '../../../src/images/cache/places.ts';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import type { ImageRequest } from '../../../src/images/facts/facts.ts';
 import { clientFor, endpointOf, startRegistry } from '../../support/registry/client.ts';
@@ -128,7 +128,7 @@ t.test('a host is proven until it keeps a caller waiting for an error', async (t
     [failureOf('app:1', 'unavailable'), 999, true],
     [failureOf('app:1', 'unavailable'), 1000, false],
   ] as const) {
-    const places = new LookupPlaces(128, 1);
+    const places = createLookupPlaces(128, 1);
     t.ok(places.tryEnter(requestFor('evil.example/app:1')), 'the only one for unproven hosts');
     places.answered(request, factsOf('app:1'));
     places.answered(request, facts, tookMs);
@@ -137,7 +137,7 @@ t.test('a host is proven until it keeps a caller waiting for an error', async (t
 });
 
 t.test('short names and docker.io have their own places', async (t) => {
-  const places = new LookupPlaces(128, 2);
+  const places = createLookupPlaces(128, 2);
   const named = (namespace: string) => requestFor('app:1', { namespace });
   const short = (namespace: string) => ({ ...named(namespace), shortName: 'app' });
   places.answered(named('a'), factsOf('app:1'));

@@ -1,7 +1,7 @@
 /** Tokens: requests to a token server, their cache, and responses. `authenticator.test.ts` covers their use. */
 import t from 'tap';
 import { basic, readTokenResponse } from '../../../src/registry/auth/token.ts';
-import { TokenSource } from '../../../src/registry/auth/token-source.ts';
+import { createTokenSource } from '../../../src/registry/auth/token-source.ts';
 import type { JsonObject } from '../../../src/http/json.ts';
 import { like } from '../../support/like.ts';
 import { originEndpoint } from '../../../src/registry/endpoints/endpoint.ts';
@@ -47,7 +47,7 @@ function setUp(answer?: (signal: AbortSignal) => Promise<never>, statuses: numbe
     const response = { status, headers: { 'retry-after': ['7'] }, remoteAddress: '', moved: false };
     return answer?.(signal) ?? Promise.resolve({ ...response, body: Buffer.from(text), url: step.url });
   };
-  const source = new TokenSource(send, clock);
+  const source = createTokenSource(send, clock);
   const granted = (changes: Partial<Key> = {}, signal = neverAborted) => {
     const { base, realm, service, scopes, user, password, header } = { ...key, ...changes };
     const tokenHeaders = header === undefined ? [] : [{ name: 'x-key', value: secret(header) }];
