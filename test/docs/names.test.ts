@@ -5,13 +5,15 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import t from 'tap';
+import { parse } from 'yaml';
 import { vocabularyOf } from '../../cmd/completion.ts';
 import { subcommands } from '../../cmd/program/subcommands.ts';
 import { chartSections } from '../../scripts/docs/chart/chart.ts';
 import { metricGroups } from '../../scripts/docs/metrics.ts';
 import { parseDuration } from '../../src/names/duration.ts';
 import { settings } from '../../src/policy/settings/all.ts';
-import { allPages, pageOf, source, type Page } from './pages.ts';
+import type { Settings } from '../../src/policy/settings/setting.ts';
+import { allPages, page, source, type Page } from './pages.ts';
 
 const metrics = new Map(
   metricGroups.flatMap((group) => group.metrics).map((metric) => [metric.name, metric]),
@@ -103,8 +105,8 @@ function callsIn({ blocks, spans }: Page): string[][] {
   );
 }
 
-function wrongCalls(page: Page): string[] {
-  return callsIn(page).flatMap(([name = '', ...words]) => {
+function wrongCalls(given: Page): string[] {
+  return callsIn(given).flatMap(([name = '', ...words]) => {
     if (name === '--help' || name === '--version' || name === '…') return [];
     const subcommand = vocabulary.find(({ word }) => word === name);
     if (subcommand === undefined) return [`archwright ${name}`];
@@ -152,39 +154,54 @@ const checks: Readonly<Record<string, (page: Page) => string[]>> = {
 for (const [what, wrongIn] of Object.entries(checks)) {
   t.test(`${what} named on the pages exist`, async (t) => {
     t.ok(allPages.length > 40);
-    for (const page of allPages) t.strictSame(wrongIn(page), [], page.path);
+    for (const each of allPages) t.strictSame(wrongIn(each), [], each.path);
   });
 }
 
-/** Known names are on the pages. */
-t.test('the check finds unknown names', async (t) => {
-  const cases: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-    'metrics and their labels': {
-      '`archwright_gated_pots`': 'archwright_gated_pots',
-      '`archwright_gated_pods{age="old"}`': 'archwright_gated_pods has no age="old"',
-      '`archwright_gated_pods{aeg="…"}`': 'archwright_gated_pods has no aeg="…"',
-    },
-    'settings, values and fields': {
-      '`misplacedPots = "evict"`': 'misplacedPots',
-      '`architectures.<arch>.requireNodeLabel`': 'architectures.<arch>.requireNodeLabel',
-    },
-    defaults: {
-      '`evictionsPerMinute` (31)': '`evictionsPerMinute` (31): the default is 30',
-      '`maxGateDuration` (5 s)': '`maxGateDuration` (5 s): the default is 300000',
-    },
-    'subcommands and flags': {
-      '```sh\narchwright explain --path   # the patch\n```': 'archwright explain --path',
-      '`kubectl archwright explian pod/x`': 'archwright explian',
-      '```sh\nkubectl exec x -- \\\n  archwright agent --chek\n```': 'archwright agent --chek',
-    },
-    'npm scripts': { '`npm run demos`': 'demos' },
-    'files and folders': {
-      '`npx tap test/docs/none.test.ts`': 'test/docs/none.test.ts',
-      '`src/kubes/`': 'src/kubes/',
-    },
-    tests: { '`names.test.ts`, `manes.test.ts`': 'manes.test.ts' },
-  };
-  for (const [check, texts] of Object.entries(cases))
-    for (const [text, found] of Object.entries(texts))
-      t.strictSame(checks[check]?.(pageOf('x.md', text)), [found], text);
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+}
+
+interface Definition {
+  readonly spec: { readonly versions: readonly { readonly schema: { readonly openAPIV3Schema: Schema } }[] };
+}
+
+const schema = JSON.parse(readFileSync('charts/archwright/values.schema.json', 'utf8')) as Schema;
+const specs = ['clusterpodplacementconfigs', 'podplacementconfigs'].map((name) => {
+  const { spec } = parse(readFileSync(`charts/archwright/files/crds/${name}.yaml`, 'utf8')) as Definition;
+  return spec.versions[0]?.schema.openAPIV3Schema.properties?.['spec'];
+});
+
+function has(fields: Schema | undefined, key: string): boolean {
+  let at = fields;
+  for (const step of key.split('.')) at = at?.properties?.[step];
+  return at !== undefined;
+}
+
+/** Why archwright does not have `key` or `key: value`, if it has not. */
+function wrong(span: string): string | undefined {
+  const [key = '', value] = span.split(': ');
+  const setting = Object.hasOwn(settings, key) ? (settings as Settings)[key] : undefined;
+  if (setting === undefined)
+    return has(schema, key) || specs.some((spec) => has(spec, key)) ? undefined : `${key} does not exist`;
+  const problems: string[] = [];
+  if (value !== undefined) setting.kind.read(parse(value), (message) => problems.push(`${key} ${message}`));
+  return problems[0];
+}
+
+const spansOf = (cell = ''): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, span = '']) => span);
+
+/** The right column of each table. Labels and flags are not settings. After `none`, the field of a pod may follow. */
+const replacements = page('docs/install/migrate.md')
+  .text.split('\n')
+  .flatMap((line) => {
+    const [, theirs, ours = 'none'] = /^\| (.*) \| (.*) \|$/.exec(line) ?? [];
+    if (ours.startsWith('none')) return [];
+    return [...spansOf(ours), ...(ours.startsWith('same') ? spansOf(theirs) : [])];
+  })
+  .filter((span) => !span.startsWith('-') && !span.includes('/'));
+
+t.test('every setting that replaces one of another program exists, with its value', async (t) => {
+  t.ok(replacements.length > 35, `${replacements.length} names`);
+  t.strictSame(replacements.map(wrong).filter(Boolean), []);
 });

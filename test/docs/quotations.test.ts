@@ -1,10 +1,13 @@
 /**
  * docs/operate/troubleshooting.md quotes the program's texts exactly, and has every event reason and error
- * code.
+ * code. docs/use/explain.md shows what the program prints.
  */
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { metricGroups } from '../../scripts/docs/metrics.ts';
+import { run } from '../cmd/run.ts';
+import { files, registry } from '../cmd/world.ts';
+import { image, multiArch } from '../support/registry/content.ts';
 import { page, pageOf, source, writtenPages, type Page } from './pages.ts';
 
 const troubleshooting = page('docs/operate/troubleshooting.md');
@@ -106,18 +109,27 @@ t.test('every section is linked from the table at the top', async (t) => {
   for (const anchor of pageOf('rest.md', rest.join('')).anchors) t.ok(linked.includes(`#${anchor}`), anchor);
 });
 
-t.test('the check finds unknown quotations', async (t) => {
-  const cases: readonly (readonly [text: string, found: readonly string[]])[] = [
-    [
-      '```text\nWarning  ImageUnknown  Image platforms not heard of within … s; falling back to …\n```',
-      ['Image platforms not heard of within'],
-    ],
-    ['```text\nWarning  ImageUnheard  …\n```', ['ImageUnheard']],
-    ['it says *no agents\nare here; see archwright status*', ['no agents are here']],
-    ['`nobody leads at all now`', ['nobody leads at all now']],
-  ];
-  for (const [text, found] of cases) t.strictSame(unknownPieces(pageOf('x.md', text)), found, text);
-  t.strictSame(unknownReasons(pageOf('x.md', '`ImageUnknown`, `ImagePullBackOff`, `ImageUnheard`')), [
-    'ImageUnheard',
+t.test('docs/use/explain.md: a Deployment and the decision for its pods', async (t) => {
+  const mirror = await registry(t, { tls: false });
+  const push = (name: string, content: ReturnType<typeof image>) =>
+    mirror.push(name, name === 'shop/web' ? '3' : '1', content, 'registry.example.com');
+  push('shop/web', multiArch(['linux/amd64', 'linux/arm64']));
+  push('team/log-shipper', image('linux/amd64'));
+  const { blocks } = page('docs/use/explain.md');
+  const textOf = (language: string) => blocks.find((block) => block.language === language)?.text ?? '';
+  const { config, 'deployment.yaml': file } = files(t, {
+    config: 'preferredArchitecture = "arm64"\n',
+    'deployment.yaml': textOf('yaml'),
+  });
+  const { out, code } = await run([
+    'explain',
+    '--local',
+    `--config=${config}`,
+    `--proxies=registry.example.com=${mirror.url}`,
+    '--docker-config=',
+    `--filename=${file}`,
   ]);
+  t.equal(code, 0);
+  const shown = out.replaceAll(mirror.host, 'registry.example.com').replace(file, 'deployment.yaml');
+  t.equal(shown.trim(), textOf('text').trim());
 });
