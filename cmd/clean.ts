@@ -1,8 +1,6 @@
 /** `archwright clean`: removes everything that archwright added to a cluster. */
-import { leaderWrites } from '../src/kube/api/fenced.ts';
 import { clean, cleanOtherProgram, otherPrograms } from '../src/clean/clean.ts';
 import type { CleanReport } from '../src/clean/report.ts';
-import { createRateLimiter } from '../src/async/rate-limiter.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { findNamespace, openCluster } from './wiring/cluster.ts';
 import { exitCodes, stoppedCode, UsageError } from './program/exit.ts';
@@ -23,8 +21,6 @@ const flags = {
   output: choice(['table', 'json'], 'Output format.', { short: 'o' }),
 };
 
-type Call = Invocation<typeof flags>;
-
 export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
   description:
@@ -38,10 +34,12 @@ export const subcommand: Subcommand<typeof flags> = {
   run,
 };
 
-async function run(invocation: Call): Promise<number> {
+async function run(invocation: Invocation<typeof flags>): Promise<number> {
   const { io, say, stop } = invocation;
-  const { dryRun, restartPods, output } = invocation.flags;
-  const other = otherProgramOf(invocation);
+  const { dryRun, restartPods, output, program } = invocation.flags;
+  if (program !== undefined && restartPods)
+    throw new UsageError('--restart-pods cannot be combined with --program');
+  const other = program === undefined ? undefined : otherPrograms[program];
   await using opened = new AsyncDisposableStack();
   const { context, kubernetes } = await openCluster(invocation, opened);
   const { client, access } = kubernetes;
@@ -51,7 +49,6 @@ async function run(invocation: Call): Promise<number> {
   try {
     const options = {
       client,
-      limiter: createRateLimiter({ ...leaderWrites, clock: systemClock }),
       namespace,
       configuration,
       dryRun,
@@ -68,14 +65,6 @@ async function run(invocation: Call): Promise<number> {
     say('stopped; run it again to continue');
     return stoppedCode(stop);
   }
-}
-
-function otherProgramOf({
-  flags: { program, restartPods },
-}: Call): (typeof otherPrograms)[string] | undefined {
-  if (program === undefined) return undefined;
-  if (restartPods) throw new UsageError('--restart-pods cannot be combined with --program');
-  return otherPrograms[program];
 }
 
 function describe({ steps, dryRun, complete }: CleanReport): string {

@@ -17,25 +17,11 @@ const times = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs:
 /** For the last request, which is sent even after a stop. */
 const endTimeoutMs = 5000;
 
-export interface CleanLease {
-  /**
-   * For how long the last holder may still write, milliseconds; 0: there was none. An interrupted run counts
-   * too: it may have deposed a leader a moment ago.
-   */
-  readonly deposedMs: number;
-  /** Stops renewing. A deleted Lease tells controllers that the cluster is clean; a released one is free. */
-  end(how: 'delete' | 'release'): Promise<void>;
-}
-
 /**
  * @param lost aborted when another process takes the Lease, or when it cannot be renewed in time
  * @returns `undefined` in a dry run, and without the right to take it
  */
-export async function takeLease(
-  run: CleanRun,
-  name: string,
-  lost: AbortController,
-): Promise<CleanLease | undefined> {
+export async function takeLease(run: CleanRun, name: string, lost: AbortController) {
   const { namespace, client, clock, dryRun, progress } = run.options;
   const where = `Lease ${namespace}/${name}`;
   const found = await run.read<KubeObject>(paths.leases(namespace, name));
@@ -59,8 +45,13 @@ export async function takeLease(
   const message = `${where} was taken by another process, or expired; run archwright clean again`;
   term.signal.addEventListener('abort', () => lost.abort(new Error(message)));
   return {
+    /**
+     * For how long the last holder may still write, milliseconds; 0: there was none. An interrupted run counts
+     * too: it may have deposed a leader a moment ago.
+     */
     deposedMs: before?.holder ? before.durationMs : 0,
-    end: async (how) => {
+    /** Stops renewing. A deleted Lease tells controllers that the cluster is clean; a released one is free. */
+    end: async (how: 'delete' | 'release'): Promise<void> => {
       term.end();
       await keeping;
       if (!term.isOurs()) return;

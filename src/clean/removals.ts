@@ -136,12 +136,10 @@ async function removeOwn(run: CleanRun, kind: 'Secret' | 'ConfigMap', name: stri
   const { namespace } = run.options;
   const path = { Secret: paths.secrets, ConfigMap: paths.configMaps }[kind](namespace, name);
   const what = `${kind} ${namespace}/${name}`;
-  let found: KubeObject | undefined;
-  try {
-    found = await run.read<KubeObject>(path);
-  } catch (error) {
+  const found = await run.read<KubeObject>(path).catch((error: unknown) => {
     run.tallies.fail(ownObjectsStep, what, reasonOf(run.failureOf(error)));
-  }
+    return undefined;
+  });
   if (!found) return;
   const { uid = '' } = found.metadata ?? {};
   if (!isOwn(found)) {

@@ -1,25 +1,10 @@
 /** The report of `archwright clean`, step by step. */
 
-export type Action = 'change' | 'delete' | 'restart';
-
-export interface CleanReport {
-  readonly dryRun: boolean;
-  /** Whether nothing is left. */
-  readonly complete: boolean;
-  readonly steps: readonly {
-    readonly step: string;
-    /** Objects that were changed or removed; in a dry run those that would have been. */
-    readonly done: number;
-    /** `what`: kind, namespace and name. */
-    readonly failures: readonly { readonly what: string; readonly why: string }[];
-    /** More for the user. */
-    readonly notes: readonly string[];
-  }[];
-}
+export type CleanReport = ReturnType<Tallies['report']>;
 
 const progressEvery = 500;
 
-/** Counts for each step; steps of the same name are one step. */
+/** Counts for each step. A step may run several times. */
 export class Tallies {
   readonly #dryRun: boolean;
   readonly #progress: (line: string) => void;
@@ -36,30 +21,28 @@ export class Tallies {
     return tally;
   }
 
-  /** An object was changed, or would be. It may have failed before. */
-  done(step: string, what: string, action: Action): void {
+  /** A step runs: only failures of its last run count. @returns how many objects it did before */
+  begin(step: string): number {
+    const { failures, done } = this.#of(step);
+    failures.clear();
+    return done;
+  }
+
+  /** An object was changed, or would be. @param action verb and object */
+  done(step: string, action: string): void {
     const tally = this.#of(step);
-    if (this.#dryRun) this.#progress(`would ${action} ${what}`);
-    tally.failures.delete(what);
+    if (this.#dryRun) this.#progress(`would ${action}`);
     tally.done += 1;
     if (tally.done % progressEvery === 0) this.#progress(`${step}: ${tally.done} done`);
   }
 
-  /** Only for the report: the step may run again, and succeed then. */
   fail(step: string, what: string, why: string): void {
     this.#of(step).failures.set(what, why);
   }
 
-  /** The step failed as a whole, until it runs to its end. */
-  break(step: string, where: string, why: string): void {
-    this.fail(step, where, why);
-    this.#of(step).brokenAt = where;
-  }
-
   /** The step ran to its end. @param before how many objects were done before it ran */
   ended(step: string, before: number): void {
-    const { done, failures, brokenAt } = this.#of(step);
-    failures.delete(brokenAt);
+    const { done } = this.#of(step);
     if (done > before) this.#progress(`${step}: ${done} ${this.#dryRun ? 'would be done' : 'done'}`);
   }
 
@@ -67,25 +50,25 @@ export class Tallies {
     this.#of(step).notes.add(text);
   }
 
-  countOf(step: string): number {
-    return this.#of(step).done;
-  }
-
   hasFailed(step: string): boolean {
     return this.#of(step).failures.size > 0;
   }
 
-  report(): CleanReport {
+  report() {
     const steps = [...this.#tallies].map(([step, { done, failures, notes }]) => {
       const failed = [...failures].map(([what, why]) => ({ what, why }));
       return { step, done, failures: failed, notes: [...notes] };
     });
+    /** Whether nothing is left. */
     const complete = steps.every(({ failures }) => failures.length === 0);
     return { dryRun: this.#dryRun, complete, steps };
   }
 }
 
-/** `failures`: why, by kind, namespace and name of an object, or by the request that ended the step. */
+/**
+ * `done`: objects that were changed or removed; in a dry run those that would have been. `failures`: why, by
+ * kind, namespace and name of an object, or by the request that ended the step. `notes`: more for the user.
+ */
 function emptyTally() {
-  return { done: 0, brokenAt: '', failures: new Map<string, string>(), notes: new Set<string>() };
+  return { done: 0, failures: new Map<string, string>(), notes: new Set<string>() };
 }

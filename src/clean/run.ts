@@ -3,19 +3,18 @@
  * the work on one object, an unreadable list ends the step, and only the program's end ends the run.
  */
 import type { Clock } from '../async/clock.ts';
-import type { RateLimiter } from '../async/rate-limiter.ts';
+import { createRateLimiter } from '../async/rate-limiter.ts';
 import type { GetOptions, KubeClient, Patch } from '../kube/api/client.ts';
 import type { Query } from '../kube/api/transport.ts';
 import { ignoring, isCode, KubeError } from '../kube/api/errors.ts';
-import { fencedClient } from '../kube/api/fenced.ts';
+import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';
 import type { KubeObject } from '../kube/api/objects.ts';
 import { objectsOf } from '../kube/api/pages.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
-import { Tallies, type Action } from './report.ts';
+import { Tallies } from './report.ts';
 
 export interface CleanOptions {
   readonly client: KubeClient;
-  readonly limiter: RateLimiter;
   readonly namespace: string;
   readonly configuration: Configuration;
   readonly dryRun: boolean;
@@ -53,16 +52,17 @@ export class CleanRun {
   readonly #writer: KubeClient;
 
   constructor(options: CleanOptions) {
-    const { client, limiter, signal } = options;
+    const { client, clock, signal } = options;
     this.options = options;
     this.signal = signal;
     this.tallies = new Tallies(options.dryRun, options.progress);
+    const limiter = createRateLimiter({ ...leaderWrites, clock });
     this.#writer = fencedClient({ client, leading: signal, limiter });
   }
 
   /** @returns `undefined`: the step failed as a whole */
   async step<T>(name: string, run: () => Promise<T>): Promise<T | undefined> {
-    const before = this.tallies.countOf(name);
+    const before = this.tallies.begin(name);
     try {
       this.signal.throwIfAborted();
       const result = await run();
@@ -70,7 +70,7 @@ export class CleanRun {
       return result;
     } catch (error) {
       const failure = this.failureOf(error);
-      this.tallies.break(name, failure.where, reasonOf(failure));
+      this.tallies.fail(name, failure.where, reasonOf(failure));
       return undefined;
     }
   }
@@ -108,7 +108,12 @@ export class CleanRun {
    * Changes one object; in a dry run only reports it. An object that no longer exists is done.
    * @returns whether it is done; otherwise the report has the reason
    */
-  async change(step: string, what: string, change: Change, action: Action = 'change'): Promise<boolean> {
+  async change(
+    step: string,
+    what: string,
+    change: Change,
+    action: 'change' | 'delete' | 'restart' = 'change',
+  ): Promise<boolean> {
     try {
       if (!this.options.dryRun) await this.#persistently(() => change(this.#writer, this.signal));
     } catch (error) {
@@ -118,7 +123,7 @@ export class CleanRun {
         return false;
       }
     }
-    this.tallies.done(step, what, action);
+    this.tallies.done(step, `${action} ${what}`);
     return true;
   }
 

@@ -42,7 +42,6 @@ export async function world(t: Test) {
   };
   const defaults: CleanOptions = {
     client,
-    limiter: { tryTake: () => 0, take: () => Promise.resolve(), pause: () => undefined },
     namespace: 'archwright',
     configuration: defaultConfiguration(),
     dryRun: false,

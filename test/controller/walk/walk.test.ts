@@ -5,7 +5,6 @@
 import { steppingFeature } from '../../support/steps.ts';
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
-import { createRateLimiter } from '../../../src/async/rate-limiter.ts';
 import { clean } from '../../../src/clean/clean.ts';
 import type { CleanReport } from '../../../src/clean/report.ts';
 import { runController } from '../../../src/controller/controller.ts';
@@ -13,7 +12,6 @@ import { features } from '../../../src/controller/features.ts';
 import { createRequestOf } from '../../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../../support/facts.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
-import { leaderWrites } from '../../../src/kube/api/fenced.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
@@ -199,7 +197,6 @@ async function cleaned(
   let report: CleanReport | undefined;
   void clean({
     client,
-    limiter: createRateLimiter({ ...leaderWrites, clock }),
     namespace: 'archwright',
     configuration: { ...defaultConfiguration(), ...configuration },
     dryRun: false,
