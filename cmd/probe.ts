@@ -2,13 +2,11 @@
 import { isCode, KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
-import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { duration } from '../src/policy/value-kinds/plain.ts';
 import { keys } from '../src/names/keys.ts';
 import { formatDuration } from '../src/names/duration.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import { connect } from './wiring/cluster.ts';
-import type { Kubernetes } from './wiring/kubernetes.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { text, toggle, value, withDefault } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
@@ -29,8 +27,6 @@ const flags = {
   timeout: withDefault(value(duration(0, day), 'Time limit.'), 30_000, '30s'),
 };
 
-type Call = Invocation<typeof flags>;
-
 export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
   description:
@@ -43,7 +39,7 @@ export const subcommand: Subcommand<typeof flags> = {
 /** An API server needs about a second to follow a changed webhook configuration. */
 const pauseMs = 2000;
 
-async function run(invocation: Call): Promise<number> {
+async function run(invocation: Invocation<typeof flags>): Promise<number> {
   const { flags, io, say, stop: signal } = invocation;
   const { podNamespace: namespace, image, timeout: timeoutMs, installation } = flags;
   await using opened = new AsyncDisposableStack();
@@ -52,7 +48,11 @@ async function run(invocation: Call): Promise<number> {
   const clock = systemClock;
   const trying = { client, clock, deadline: clock.monotonic() + timeoutMs, signal, progress: say };
   if (installation) {
-    const problems = await installationProblems(invocation, kubernetes, own.configuration, trying);
+    const archwright = own.configuration.namespace ?? kubernetes.podNamespace;
+    if (archwright === undefined) throw new UsageError('set the namespace of archwright with --namespace');
+    const scrape = createScrape(kubernetes);
+    const { problems, notes } = await settled({ ...trying, namespace: archwright, scrape });
+    for (const note of notes) say(`not checked: ${note}`);
     if (problems.length > 0) {
       say(`archwright does not work:\n  ${problems.join('\n  ')}`);
       return exitCodes.failure;
@@ -63,20 +63,6 @@ async function run(invocation: Call): Promise<number> {
   if (code === exitCodes.success) io.out(`the webhook answers: ${what}\n`);
   else say(isFinal ? what : `not within ${formatDuration(timeoutMs)}: ${what}`);
   return code;
-}
-
-async function installationProblems(
-  { say }: Pick<Invocation, 'say'>,
-  { client, podNamespace }: Kubernetes,
-  configuration: Pick<Configuration, 'namespace'>,
-  trying: Trying,
-): Promise<readonly string[]> {
-  const namespace = configuration.namespace ?? podNamespace;
-  if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
-  const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
-  const { problems, notes } = await settled({ ...trying, namespace, scrape });
-  for (const note of notes) say(`not checked: ${note}`);
-  return problems;
 }
 
 interface Trying {

@@ -36,17 +36,13 @@ async function run(invocation: Call): Promise<number> {
   await using opened = new AsyncDisposableStack();
   const { own, kubernetes } = await connect(invocation, opened);
   const { configuration } = own;
-  const { client, podNamespace } = kubernetes;
-  const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
+  const { client } = kubernetes;
+  const scrape = createScrape(kubernetes);
   return await showAgain(invocation, async () => {
     const given = flags.namespace ?? configuration.namespace;
     const namespace = given ?? (await findNamespace(kubernetes, configuration, signal));
-    const { status, installation, configurationProblems } = await collectStatus({
-      client,
-      namespace,
-      scrape,
-      signal,
-    });
+    const collected = await collectStatus({ client, namespace, scrape, signal });
+    const { status, installation, configurationProblems } = collected;
     const now = client.serverNow();
     const findings = findingsOf(status, installation, configurationProblems, now);
     const text =

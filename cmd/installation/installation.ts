@@ -8,35 +8,16 @@ import { objectsOf } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { printable } from '../../src/names/printable.ts';
 import { configurationHash } from '../../src/policy/configuration/configuration.ts';
-import { listReplicas, listWorkloads, type Replica, type Workload } from './replicas.ts';
+import { listReplicas, listWorkloads, type Replica } from './replicas.ts';
 import { Samples, type Scrape } from './scrape.ts';
 
 export interface ReadReplica extends Replica {
   readonly samples: Samples | undefined;
 }
 
-export interface WarningEvent {
-  readonly kind: string;
-  readonly name: string;
-  /** Tells the object from an earlier one with its name. */
-  readonly uid: string | undefined;
-  readonly reason: string;
-  readonly message: string;
-  /** Milliseconds. */
-  readonly at: number;
-}
-
-export interface Installation {
-  readonly replicas: readonly ReadReplica[];
-  readonly deployments: readonly Workload[];
-  readonly daemonSets: readonly Workload[];
-  /** The file of each ConfigMap that replicas read, by name. */
-  readonly configurations: ReadonlyMap<string, { readonly hash: string; readonly text: string }>;
-  /** Warnings about objects in the namespace, the newest first. */
-  readonly warnings: readonly WarningEvent[];
-  /** What could not be read, and why. */
-  readonly unread: readonly string[];
-}
+/** A warning about an object in the namespace. */
+export type WarningEvent = Installation['warnings'][number];
+export type Installation = Awaited<ReturnType<typeof readInstallation>>;
 
 export interface InstallationReader {
   readonly client: KubeClient;
@@ -50,7 +31,7 @@ const concurrentScrapes = 8;
 const maxMessageBytes = 300;
 
 /** @throws KubeError unless a right is missing */
-export async function readInstallation(reader: InstallationReader): Promise<Installation> {
+export async function readInstallation(reader: InstallationReader) {
   const { client, namespace, signal } = reader;
   const unread: string[] = [];
   const may = mayRead(unread);
@@ -65,15 +46,15 @@ export async function readInstallation(reader: InstallationReader): Promise<Inst
     scrapeAll(pods ?? [], reader, unread),
     Promise.all([...names].map((name) => may(`ConfigMap ${name}`, readConfiguration(reader, name)))),
   ]);
-  const configurations = new Map(
-    found.flatMap((each) => (each === undefined ? [] : [[each.name, each] as const])),
-  );
   return {
     replicas,
     deployments: deployments ?? [],
     daemonSets: daemonSets ?? [],
-    configurations,
+    /** The file of each ConfigMap that replicas read, by name. */
+    configurations: new Map(found.flatMap((each) => (each ? [[each.name, each] as const] : []))),
+    /** The newest first. */
     warnings: warnings ?? [],
+    /** What could not be read, and why. */
     unread,
   };
 }
@@ -119,16 +100,13 @@ async function readConfiguration({ client, namespace, signal }: InstallationRead
   return { name, text, hash: configurationHash(text) };
 }
 
-async function listWarnings(
-  client: KubeClient,
-  namespace: string,
-  signal: AbortSignal,
-): Promise<readonly WarningEvent[]> {
+async function listWarnings(client: KubeClient, namespace: string, signal: AbortSignal) {
   const query = { fieldSelector: 'type=Warning' };
   const events = objectsOf<Json<CoreV1Event>>(client, paths.events(namespace), { signal, query });
   const found = await Array.fromAsync(events, (event) => {
     const { involvedObject, reason = '', message = '', lastTimestamp, eventTime, metadata } = event;
     const at = Date.parse(lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? '') || 0;
+    // The uid tells the object from an earlier one with its name.
     const { kind = '', name = '', uid } = involvedObject ?? {};
     return { kind, name, uid, reason, message, at };
   });

@@ -11,8 +11,8 @@ import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
 import { exitCodes } from '../program/exit.ts';
 import { partOfArchwright } from '../wiring/cluster.ts';
 
-export const parts = ['webhook', 'controller', 'agent'] as const;
-export type Part = (typeof parts)[number];
+const parts = ['webhook', 'controller', 'agent'] as const;
+type Part = (typeof parts)[number];
 
 export interface Workload extends KubeObject {
   readonly spec?: { readonly replicas?: number };
@@ -25,25 +25,7 @@ export interface Workload extends KubeObject {
   };
 }
 
-export interface Replica {
-  readonly part: Part;
-  readonly namespace: string;
-  readonly name: string;
-  readonly node: string | undefined;
-  readonly address: string | undefined;
-  readonly image: string;
-  /** Name of its pool of nodes; only agents have one. */
-  readonly pool: string | undefined;
-  readonly isReady: boolean;
-  /** Its container runs, so its metrics can be read. */
-  readonly isRunning: boolean;
-  /** Its container ended. The kubelet starts it again, later each time. */
-  readonly hasCrashed: boolean;
-  readonly configMap: string | undefined;
-  readonly metrics: { readonly port: number; readonly isTls: boolean } | undefined;
-  /** Why it is not ready, as the kubelet or the scheduler says. */
-  readonly trouble: string | undefined;
-}
+export type Replica = NonNullable<ReturnType<typeof replicaOf>>;
 
 const poolLabel = 'archwright.arch.example/pool';
 const deployments = namespacedPath('apps/v1', 'deployments');
@@ -84,7 +66,7 @@ export function poolOf({ metadata }: KubeObject): string | undefined {
 }
 
 /** @returns `undefined` for a pod of another program with the same label, and for one that ends */
-function replicaOf({ metadata, spec, status }: PodWithStatus, namespace: string): Replica | undefined {
+function replicaOf({ metadata, spec, status }: PodWithStatus, namespace: string) {
   const part = parts.find((each) => each === metadata?.labels?.['app.kubernetes.io/component']);
   const container = spec.containers.find(({ name, args }) => name === part && args?.[0] === part);
   if (part === undefined || container === undefined || metadata?.deletionTimestamp !== undefined)
@@ -101,12 +83,16 @@ function replicaOf({ metadata, spec, status }: PodWithStatus, namespace: string)
     node: spec.nodeName,
     address: status?.podIP,
     image: container.image ?? '',
+    /** Name of its pool of nodes; only agents have one. */
     pool: poolOf({ metadata }),
     isReady: isReady(status),
+    /** Its container runs, so its metrics can be read. */
     isRunning: status?.phase === 'Running' && !hasCrashed && state?.waiting === undefined,
+    /** Its container ended. The kubelet starts it again, later each time. */
     hasCrashed,
     configMap: spec.volumes?.find(({ name }) => name === 'config')?.configMap?.name,
     metrics: port === undefined ? undefined : { port, isTls: scheme === 'HTTPS' },
+    /** Why it is not ready, as the kubelet or the scheduler says. */
     trouble: isReady(status) ? undefined : troubleOf(status, part),
   };
 }

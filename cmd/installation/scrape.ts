@@ -10,6 +10,7 @@ import { openExchange } from '../../src/http/exchange.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { messageOf } from '../../src/names/printable.ts';
+import type { Kubernetes } from '../wiring/kubernetes.ts';
 import type { Replica } from './replicas.ts';
 
 interface Unread {
@@ -22,15 +23,14 @@ export type Scrape = (replica: Replica, signal: AbortSignal) => Promise<Samples 
 const maxPageBytes = 4 * 1024 * 1024;
 const timeoutMs = 5000;
 
-/** @param how `direct`: this process is a pod of the cluster */
-export function createScrape(client: KubeClient, how: 'proxy' | 'direct'): Scrape {
-  const read = how === 'direct' ? readDirectly : readThrough(client);
+export function createScrape({ client, podNamespace }: Pick<Kubernetes, 'client' | 'podNamespace'>): Scrape {
+  const read = podNamespace === undefined ? readThrough(client) : readDirectly;
   return async (replica, caller) => {
     if (replica.metrics === undefined) return { why: 'it has no port named metrics' };
     if (!replica.isRunning || replica.address === undefined) return { why: 'it does not run' };
     try {
       const signal = AbortSignal.any([caller, AbortSignal.timeout(timeoutMs)]);
-      return new Samples(parseSamples(await read(replica, signal)));
+      return new Samples(await read(replica, signal));
     } catch (error) {
       caller.throwIfAborted();
       return { why: messageOf(error) };
@@ -38,15 +38,11 @@ export function createScrape(client: KubeClient, how: 'proxy' | 'direct'): Scrap
   };
 }
 
-type Read = (replica: Replica, signal: AbortSignal) => Promise<string>;
-
-function readThrough(client: KubeClient): Read {
+function readThrough(client: KubeClient): typeof readDirectly {
   return ({ namespace, name, metrics }, signal) => {
     const target = `${metrics?.isTls ? 'https:' : ''}${name}:${metrics?.port ?? ''}`;
-    return client.text(`${paths.pods(namespace)}/${target}/proxy/metrics`, {
-      signal,
-      maxBytes: maxPageBytes,
-    });
+    const path = `${paths.pods(namespace)}/${target}/proxy/metrics`;
+    return client.text(path, { signal, maxBytes: maxPageBytes });
   };
 }
 
@@ -72,7 +68,6 @@ interface Sample {
 
 const line = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/gy;
-const escapes: Readonly<Record<string, string>> = { n: '\n' };
 
 /** Our longest line has about 200 characters. */
 const maxLine = 2048;
@@ -89,7 +84,7 @@ export function parseSamples(text: string): readonly Sample[] {
 function labelsOf(text: string): Sample['labels'] {
   const found = [...text.matchAll(label)].map(([, name = '', value = '']) => [
     name,
-    value.replaceAll(/\\(.)/g, (_, character: string) => escapes[character] ?? character),
+    value.replaceAll(/\\(.)/g, (_, letter: string) => (letter === 'n' ? '\n' : letter)),
   ]);
   return Object.fromEntries(found) as Sample['labels'];
 }
@@ -97,8 +92,8 @@ function labelsOf(text: string): Sample['labels'] {
 export class Samples {
   readonly #samples: readonly Sample[];
 
-  constructor(samples: readonly Sample[]) {
-    this.#samples = samples;
+  constructor(page: string) {
+    this.#samples = parseSamples(page);
   }
 
   all(name: string): readonly Sample[] {
@@ -106,7 +101,8 @@ export class Samples {
   }
 
   value(name: string, labels: Sample['labels'] = {}): number | undefined {
-    return this.all(name).find((sample) => hasLabels(sample, labels))?.value;
+    const wanted = Object.entries(labels);
+    return this.all(name).find((sample) => wanted.every(([key, text]) => sample.labels[key] === text))?.value;
   }
 
   /** A label of the only sample of a metric. */
@@ -119,8 +115,4 @@ export class Samples {
     const positive = this.all(name).filter(({ value }) => value > 0);
     return Object.fromEntries(positive.map(({ labels, value }) => [labels[key] ?? '', value]));
   }
-}
-
-function hasLabels(sample: Sample, labels: Sample['labels']): boolean {
-  return Object.entries(labels).every(([key, value]) => sample.labels[key] === value);
 }

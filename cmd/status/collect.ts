@@ -171,10 +171,9 @@ function dockerHubOf(leader: Samples | undefined) {
 }
 
 function programErrorsOf(leader: Samples | undefined) {
-  const nodes = Object.entries(leader?.counts('archwright_exec_tracing_nodes', 'state') ?? {});
-  const known = nodes.filter(([, count]) => count > 0);
+  const nodes = leader?.counts('archwright_exec_tracing_nodes', 'state') ?? {};
   const containers = leader?.value('archwright_program_exec_format_containers') ?? 0;
-  return known.length === 0 ? undefined : { containers, nodes: Object.fromEntries(known) };
+  return Object.keys(nodes).length === 0 ? undefined : { containers, nodes };
 }
 
 /** Events of problems that are solved stay for an hour: only the leader knows which are not. */

@@ -33,7 +33,7 @@ async function setup(t: Test, tlsDir?: string) {
     metrics: { port: server.port, isTls: tlsDir !== undefined },
     trouble: undefined,
   };
-  return { server, store, replica, scrape: createScrape(client, 'direct') };
+  return { server, store, replica, scrape: createScrape({ client, podNamespace: 'archwright' }) };
 }
 
 t.test('metrics are read with and without TLS', async (t) => {
@@ -67,7 +67,7 @@ t.test("the program's own metrics are parsed", async (t) => {
   metrics.gauge(gauge('a', 'A.', { state: ['x', 'y'] }), { state: 'x' }).set(2);
   metrics.gauge(gauge('b', 'B.')).set(Number.NaN);
   metrics.info(gauge('c', 'C.', { hash: [] }))({ hash: 'quote " backslash \\ line\n, comma' });
-  const samples = new Samples(parseSamples(await metrics.render()));
+  const samples = new Samples(await metrics.render());
   t.equal(samples.value('a', { state: 'x' }), 2);
   t.equal(samples.value('a', { state: 'y' }), 0);
   t.equal(samples.value('a', { state: 'z' }), undefined);

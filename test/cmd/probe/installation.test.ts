@@ -26,7 +26,7 @@ async function setup(t: Test) {
     const outcome = await settled({
       client,
       namespace: 'archwright',
-      scrape: createScrape(client, 'proxy'),
+      scrape: createScrape({ client, podNamespace: undefined }),
       deadline: timeoutMs,
       clock: {
         ...systemClock,

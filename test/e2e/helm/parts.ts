@@ -104,7 +104,7 @@ export async function untilAgentsAnswer({ client }: Cluster): Promise<void> {
   const { problems } = await settled({
     client,
     namespace,
-    scrape: createScrape(client, 'proxy'),
+    scrape: createScrape({ client, podNamespace: undefined }),
     deadline: systemClock.monotonic() + patienceMs,
     clock: systemClock,
     signal: AbortSignal.timeout(patienceMs),
