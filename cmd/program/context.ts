@@ -2,13 +2,12 @@
 import { aborted } from '../../src/async/wait.ts';
 import {
   loadConfiguration,
-  type Configuration,
   type ConfigurationSources,
 } from '../../src/policy/configuration/configuration.ts';
 import { liveConfiguration } from '../../src/policy/configuration/live.ts';
 import { ConfigurationError, describeProblem } from '../../src/policy/configuration/problem.ts';
 import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
-import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { keepMemoryPrivate, addProcessMetrics } from '../../src/telemetry/process.ts';
 import type { DockerConfigs } from '../wiring/inspection.ts';
 import type { Flags } from './flag.ts';
@@ -41,28 +40,24 @@ export async function startup(
   return { live, configuration: () => live.current(), env: io.env, log, metrics };
 }
 
-export interface CliContext {
-  readonly configuration: Configuration;
-  /** A person's docker login counts too, unless `hostRoot` is set: then the kubelet's files below it do. */
-  readonly dockerConfigs: DockerConfigs;
-  readonly log: Log;
-  /** Never served. */
-  readonly metrics: Metrics;
-}
+export type CliContext = Awaited<ReturnType<typeof openCliContext>>;
 
 /** @param cluster the configuration of the cluster's archwright @throws ConfigurationError */
 export async function openCliContext(
   { sources, io, say }: Invocation,
   cluster?: ConfigurationSources['cluster'],
-): Promise<CliContext> {
+) {
   const loaded = await loadConfiguration({ ...sources, cluster });
   if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
   const { configuration, origins, ignored } = loaded;
   for (const problem of ignored) say(`ignored: ${describeProblem(problem)}`, 'warning');
+  // A person's docker login counts too, unless `hostRoot` is set: then the kubelet's files below it do.
+  const dockerConfigs: DockerConfigs = origins.hostRoot.kind === 'default' ? 'user' : 'node';
   return {
     configuration,
-    dockerConfigs: origins.hostRoot.kind === 'default' ? 'user' : 'node',
+    dockerConfigs,
     log: createPlainLog(io, origins.logLevel.kind === 'default' ? 'warn' : configuration.logLevel),
+    /** Never served. */
     metrics: createMetrics(),
   };
 }

@@ -28,9 +28,7 @@ export type FlagValues<F extends Flags> = {
   readonly [Name in keyof F]: F[Name] extends Flag<infer T> ? T : never;
 };
 
-interface Options {
-  readonly short?: string;
-}
+type Options = Pick<Flag<unknown>, 'short'>;
 
 export function toggle(help: string, options: Options = {}): Flag<boolean> {
   return { ...options, help, read: (given) => given.length > 0 };

@@ -13,7 +13,7 @@ import { subcommands } from './subcommands.ts';
 import { programVersion } from './version.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
-export interface MainOptions {
+interface MainOptions {
   readonly io: Streams;
   readonly stop: AbortSignal;
   readonly subcommands?: Invocation['subcommands'];
@@ -69,10 +69,8 @@ async function run(
   const [name, ...rest] = args;
   if (name === '--help' || name === '-h' || name === 'help') {
     const [of] = rest;
-    const entry = of === undefined ? undefined : await entryOf(of, known).load();
-    io.out(
-      of === undefined || !entry ? programHelp(known) : subcommandHelp(of, entry.subcommand, 'described'),
-    );
+    if (of === undefined) io.out(programHelp(known));
+    else io.out(subcommandHelp(of, (await entryOf(of, known).load()).subcommand, 'described'));
     return exitCodes.success;
   }
   if (name === '--version') {

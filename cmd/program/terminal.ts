@@ -6,26 +6,18 @@ import { exitCodes } from './exit.ts';
 import type { Flag } from './flag.ts';
 import type { Invocation, Streams } from './subcommand.ts';
 
-export interface Progress {
-  show(text: string): void;
-  end(): void;
-}
-
 export const eraseLine = '\u001b[2K';
 
 /** Shows nothing if standard error is not a terminal. */
-export function createProgress({
-  err,
-  isErrTerminal = false,
-}: Pick<Streams, 'err' | 'isErrTerminal'>): Progress {
+export function createProgress({ err, isErrTerminal }: Pick<Streams, 'err' | 'isErrTerminal'>) {
   let isShown = false;
   return {
-    show: (text) => {
+    show: (text: string): void => {
       if (!isErrTerminal) return;
       isShown = true;
       err(`${eraseLine}${text}\r`);
     },
-    end: () => {
+    end: (): void => {
       if (isShown) err(eraseLine);
       isShown = false;
     },
@@ -35,7 +27,7 @@ export function createProgress({
 const watchMs = 2000;
 const clearScreen = '\u001B[H\u001B[2J';
 
-export interface Look {
+interface Look {
   readonly text: string;
   readonly code: number;
   /** Nothing changes any more. */

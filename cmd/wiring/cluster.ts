@@ -2,7 +2,7 @@
  * The cluster of a person's command: of a kubeconfig, or of the pod. And archwright in it: its place and its
  * settings, from the ConfigMap of the chart.
  */
-import { isCode, KubeError, ignoring } from '../../src/kube/api/errors.ts';
+import { ifCode, isCode, KubeError, ignoring } from '../../src/kube/api/errors.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import { close, openCliContext, type CliContext } from '../program/context.ts';
 import { UsageError } from '../program/exit.ts';
@@ -102,7 +102,7 @@ async function releaseOf(
   if (podNamespace !== undefined && (configuration.agents.length > 0 || isMounted)) return undefined;
   const select = 'release' in flags ? '--release' : '--namespace';
   try {
-    return await findRelease({ client, namespace: configuration.namespace, select, stop });
+    return await findRelease(client, configuration.namespace, select, stop);
   } catch (error) {
     if (!isCode(error, 'forbidden') || stop.aborted) throw error;
     say(
@@ -126,14 +126,7 @@ async function releaseContext(
   return { ...context, configuration: { ...configuration, namespace: configuration.namespace ?? namespace } };
 }
 
-export interface Release {
-  readonly namespace: string;
-  /** The chart's `fullname`, which the names of its objects begin with. */
-  readonly name: string;
-  /** `archwright.toml` */
-  readonly configuration: string;
-}
-
+export type Release = NonNullable<ReturnType<typeof releaseIn>>;
 type Place = Pick<Release, 'namespace' | 'name'>;
 
 /** Selects all objects of the chart: `archwright.labels` in _names.tpl. */
@@ -148,21 +141,19 @@ const limitMs = 10_000;
 /** More installations than a cluster has. */
 const maxNamespaces = 10;
 
-interface ReleaseSearch {
-  readonly client: KubeClient;
-  /** Where the release is; `undefined`: in any namespace. */
-  readonly namespace: string | undefined;
-  /** The flag that selects one of several, for the message. */
-  readonly select: '--release' | '--namespace';
-  readonly stop: AbortSignal;
-}
-
 /**
  * Finds the release by the label of its ConfigMap; without the right to list them, by the usual name.
+ * @param namespace where it is; `undefined`: in any
+ * @param select the flag that selects one of several, for the message
  * @returns `undefined` if there is none
  * @throws UsageError if there are several; KubeError, `forbidden` if the ConfigMap may not be read
  */
-async function findRelease({ client, namespace, select, stop }: ReleaseSearch): Promise<Release | undefined> {
+async function findRelease(
+  client: KubeClient,
+  namespace: string | undefined,
+  select: '--release' | '--namespace',
+  stop: AbortSignal,
+): Promise<Release | undefined> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
   try {
     const query = { labelSelector };
@@ -200,7 +191,8 @@ async function releaseAt(
   return releaseIn((await ignoring(ignored, reading)) ?? {});
 }
 
-function releaseIn({ metadata, data }: ConfigMap): Release | undefined {
+/** `name`: the chart's `fullname`, which the names of its objects begin with. `configuration`: a TOML file. */
+function releaseIn({ metadata, data }: ConfigMap) {
   const configuration = data?.[configurationKey];
   const { namespace, name } = metadata ?? {};
   if (configuration === undefined || namespace === undefined || name === undefined) return undefined;
@@ -218,11 +210,8 @@ export async function findNamespace(
   stop: AbortSignal,
 ): Promise<string> {
   if (podNamespace !== undefined) return podNamespace;
-  const search = { client, namespace: undefined, select: '--namespace', stop } as const;
-  const release = await findRelease(search).catch((error: unknown) => {
-    if (isCode(error, 'forbidden')) return 'forbidden' as const;
-    throw error;
-  });
+  const finding = findRelease(client, undefined, '--namespace', stop);
+  const release = await finding.catch(ifCode('forbidden', () => 'forbidden' as const));
   if (typeof release === 'object') return release.namespace;
   const query = { fieldSelector: `metadata.name=${ownNames(configuration).lease}`, limit: maxNamespaces };
   const listing = client.get<Page<KubeObject>>(paths.leases(), { signal: stop, query });

@@ -24,7 +24,9 @@ import { writeProblem } from '../../src/files/read.ts';
 import { toggle } from '../program/flag.ts';
 import type { Invocation } from '../program/subcommand.ts';
 
-export interface FactsCacheOptions {
+const stateFile = 'image-facts.ndjson';
+
+interface FactsCacheOptions {
   readonly configuration: () => Configuration;
   readonly source: ImageFactsSource;
   /** Whether `source` is the fleet, whose agents limit the requests to each registry themselves. */
@@ -41,8 +43,7 @@ export interface FactsCacheOptions {
 export async function openFactsCache(options: FactsCacheOptions): Promise<FactsCache> {
   const { configuration, source, isFleet = false, stateDir, concurrentLookups, log, metrics } = options;
   const { cacheSize, inspectTimeout, maxRequestsPerRegistry } = configuration();
-  const path = stateDir === undefined ? undefined : join(stateDir, 'image-facts.ndjson');
-  const file = path === undefined ? undefined : new FactsFile({ path, log });
+  const file = stateDir === undefined ? undefined : new FactsFile({ path: join(stateDir, stateFile), log });
   const cache = new FactsCache({
     source,
     refreshAfterMs: () => configuration().revalidateInterval,
@@ -83,7 +84,7 @@ function remembered(find: Overrides['find']): Overrides['find'] {
   };
 }
 
-export interface ImageFactsOptions extends InspectionOptions {
+interface ImageFactsOptions extends InspectionOptions {
   readonly metrics: Metrics;
   readonly client: KubeClient | undefined;
   /** The Secret with the client certificate for agents, if `agentTlsDir` is not set. */

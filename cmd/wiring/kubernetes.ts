@@ -1,5 +1,5 @@
 /** Access to a cluster: by the settings `kubeconfig` and `kubeContext`, or in a pod. */
-import { inClusterAccess, kubeconfigAccess, type KubeAccess } from '../../src/kube/api/access.ts';
+import { inClusterAccess, kubeconfigAccess } from '../../src/kube/api/access.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
@@ -7,14 +7,7 @@ import type { Streams } from '../program/subcommand.ts';
 import { programVersion } from '../program/version.ts';
 import { derived } from '../../src/policy/configuration/live.ts';
 
-export interface Kubernetes {
-  readonly access: KubeAccess;
-  readonly client: KubeClient;
-  /** Creates a client with its own connections and time limit, so that no other request delays it. */
-  readonly another: (timeoutMs?: number) => KubeClient;
-  /** Namespace of this process's pod; `undefined` outside a cluster. */
-  readonly podNamespace: string | undefined;
-}
+export type Kubernetes = NonNullable<Awaited<ReturnType<typeof openKubernetes>>>;
 
 /** @param fallBack the user's own kubeconfig, if neither setting is set and this is not a pod */
 export async function openKubernetes(
@@ -22,7 +15,7 @@ export async function openKubernetes(
   env: Streams['env'],
   fallBack: 'own kubeconfig' | 'none',
   metrics?: Metrics,
-): Promise<Kubernetes | undefined> {
+) {
   const named = kubeconfig !== undefined || kubeContext !== undefined;
   const inCluster = named ? undefined : await inClusterAccess(env);
   let access = inCluster;
@@ -31,9 +24,12 @@ export async function openKubernetes(
   }
   if (access === undefined) return undefined;
   const userAgent = `archwright/${programVersion.version}`;
+  /** Creates a client with its own connections and time limit, so that no other request delays it. */
   const another = (timeoutMs?: number): KubeClient =>
     createKubeClient({ access, userAgent, metrics, timeoutMs });
-  return { access, client: another(), another, podNamespace: inCluster?.namespace };
+  /** Namespace of this process's pod; `undefined` outside a cluster. */
+  const podNamespace = inCluster?.namespace;
+  return { access, client: another(), another, podNamespace };
 }
 
 /** The configuration with archwright's own namespace. Default: the namespace of the pod's service account. */
