@@ -19,7 +19,7 @@ import {
 } from '../../../src/certificates/agent-names.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { until } from '../../support/until.ts';
-import { ownNamespace, startAgent, startController, type TlsDirs } from './archwright/archwright.ts';
+import { noTls, ownNamespace, startAgent, startController } from './archwright/archwright.ts';
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount } from './archwright/issued.ts';
 import { installRights, tokenOf } from './archwright/accounts.ts';
@@ -32,9 +32,6 @@ import { silentLog } from '../../support/captured.ts';
 const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const log = silentLog;
 const [here, there] = ['amd64-0', 'amd64-1'] as const;
-
-/** No files: every process gets its certificates from the controller. */
-const noTls: TlsDirs = { webhookCa: '', webhook: '', agent: '', webhookClient: '', controllerClient: '' };
 
 interface SigningRequest extends KubeObject {
   readonly status?: {

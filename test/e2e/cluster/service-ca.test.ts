@@ -2,25 +2,18 @@
  * Certificates by the service CA of OpenShift, with the chart's annotations, Service and rights, a real API
  * server, and a stub of the service CA: it writes the webhook's Secret and `caBundle`, and replaces its CA.
  */
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
-import { stringify } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { createCa, type TestCa } from '../../support/certificates.ts';
 import { archIn, termsOf } from '../../support/placement-input.ts';
 import { until } from '../../support/until.ts';
-import { render } from '../chart/helm.ts';
-import { objectsOf } from '../chart/rendered.ts';
-import { ownNamespace, startController, startWebhook, tryPod } from './archwright/archwright.ts';
-import { startImages } from './archwright/images.ts';
-import { endpointSlice } from './archwright/issued.ts';
-import { shortLease } from './archwright/start.ts';
-import { freePort, ownAddress } from './control-plane/ports.ts';
-import { startCluster, type Cluster } from './harness.ts';
+import { ownNamespace } from './archwright/archwright.ts';
+import { skip, startByChart } from './archwright/by-chart.ts';
+import { createPods } from './archwright/load.ts';
+import type { Cluster } from './harness.ts';
 
 const webhookName = 'archwright-webhook';
 const secretName = 'archwright-webhook-serving-cert';
@@ -82,67 +75,12 @@ async function startServiceCa(t: Test, cluster: Cluster, first: TestCa) {
   };
 }
 
-const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
-
 void t.test('the service CA of OpenShift issues the certificate of the webhook', { skip }, async (t) => {
-  const apiServerFlags = ['--enable-aggregator-routing=true'];
-  const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 }, apiServerFlags }, t);
-  await cluster.createNamespace(ownNamespace);
-  const images = await startImages(cluster);
-  const port = await freePort();
-  const values = {
-    certificates: 'serviceCa',
-    failurePolicy: 'Fail',
-    timeoutSeconds: 10,
-    agent: { enabled: false },
-  };
-  const objects = objectsOf(render('helm4', values, ['--no-hooks']));
-  const isWanted = ({ apiVersion, kind, metadata }: KubeObject): boolean =>
-    apiVersion === 'rbac.authorization.k8s.io/v1' ||
-    kind?.startsWith('ValidatingAdmissionPolicy') === true ||
-    kind === 'MutatingWebhookConfiguration' ||
-    (kind === 'Service' && metadata?.name === webhookName);
-  await cluster.applyYaml(
-    objects
-      .filter(isWanted)
-      .map((each) => stringify(each))
-      .join('---\n'),
-  );
-  await cluster.applyYaml(endpointSlice(port));
-  const config = join(cluster.directory, 'config');
-  await mkdir(config);
-  const webhooksFile = join(config, 'webhooks.yaml');
-  const map = objects.find(({ data }) => data?.['webhooks.yaml'] !== undefined);
-  await writeFile(webhooksFile, map?.data?.['webhooks.yaml'] ?? '');
-
+  const chart = await startByChart(t, { certificates: 'serviceCa', agent: { enabled: false } });
+  const { cluster, images } = chart;
   const [one, two] = [await createCa('service CA 1'), await createCa('service CA 2')];
   const serviceCa = await startServiceCa(t, cluster, one);
-  const tls = { webhookCa: '', webhook: '', agent: '', webhookClient: '', controllerClient: '' };
-  const accountOf = (part: string): Promise<string> => {
-    const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-${part}` };
-    return cluster.identities.kubeconfig(user, cluster.server);
-  };
-  const settings = { 'on-unknown-image': 'allow' };
-  const ofWebhook = {
-    ...settings,
-    ...images.settings,
-    kubeconfig: await accountOf('webhook'),
-    certificates: 'serviceCa',
-    'inline-budget': '5s',
-    listen: `${ownAddress}:${port}`,
-  };
-  await startWebhook(cluster, { tls, port, settings: ofWebhook });
-  const controller = await startController(cluster, {
-    tls,
-    tuning: shortLease,
-    settings: {
-      ...settings,
-      kubeconfig: await accountOf('controller'),
-      certificates: 'serviceCa',
-      'webhook-configuration': 'archwright',
-      'webhooks-file': webhooksFile,
-    },
-  });
+  const { controller } = await chart.start({ 'on-unknown-image': 'allow', certificates: 'serviceCa' });
 
   const injected = (now: Configuration | undefined): boolean =>
     now?.webhooks?.every(({ clientConfig }) => clientConfig.caBundle === serviceCa.bundle()) ?? false;
@@ -155,23 +93,14 @@ void t.test('the service CA of OpenShift issues the certificate of the webhook',
   };
   await until(isInForce, 'pods are placed: the API server trusts the webhook');
 
-  let failed: unknown;
-  const ending = new AbortController();
-  const load = (async () => {
-    while (!ending.signal.aborted) {
-      await tryPod(cluster, { image }).catch((error: unknown) => (failed ??= error));
-      await pause(20);
-    }
-  })();
+  const load = createPods(t, cluster);
   await serviceCa.replaceCa(two);
   await cluster.waitFor<Configuration>(configurationPath, injected);
   // The webhook gets the new certificate after two seconds, and reads it within another one.
   await pause(6000);
   const settled = await cluster.get<Configuration>(configurationPath);
   await pause(6000);
-  ending.abort();
-  await load;
-  t.equal(failed, undefined, 'every pod is admitted while the CA is replaced');
+  await load.end();
   const now = await cluster.get<Configuration>(configurationPath);
   t.equal(now.metadata?.resourceVersion, settled.metadata?.resourceVersion, 'nobody writes again and again');
   t.ok(injected(now));

@@ -25,6 +25,15 @@ export interface TlsDirs {
   readonly controllerClient: string;
 }
 
+/** No files: every process gets its certificates from the controller or from Secrets. */
+export const noTls: TlsDirs = {
+  webhookCa: '',
+  webhook: '',
+  agent: '',
+  webhookClient: '',
+  controllerClient: '',
+};
+
 export interface Server {
   readonly process: Running;
   readonly url: string;
@@ -186,12 +195,9 @@ async function untilCalled(cluster: Cluster, webhook: Server): Promise<void> {
   throw new Error('the API server does not call the webhook');
 }
 
-export async function tryPod(
-  cluster: Cluster,
-  container: object = { image: 'probe.invalid/probe:1', imagePullPolicy: 'Never' },
-): Promise<Pod> {
-  const spec = { containers: [{ name: 'app', ...container }] };
-  const pod = { metadata: { generateName: 'probe-' }, spec };
+export async function tryPod(cluster: Cluster): Promise<Pod> {
+  const containers = [{ name: 'app', image: 'probe.invalid/probe:1', imagePullPolicy: 'Never' }];
+  const pod = { metadata: { generateName: 'probe-' }, spec: { containers } };
   return cluster.post<Pod>('/api/v1/namespaces/default/pods', pod, { dryRun: 'All' });
 }
 

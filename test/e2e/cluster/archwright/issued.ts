@@ -8,7 +8,6 @@ import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 import { watchNamed } from '../../../../src/kube/watch/reflector.ts';
 import { ownNamespace } from './archwright.ts';
-import { ownAddress } from '../control-plane/ports.ts';
 import type { Cluster } from '../harness.ts';
 import { waitFor } from '../control-plane/watch.ts';
 import { silentLog } from '../../../support/captured.ts';
@@ -33,21 +32,6 @@ export async function writeWebhooksFile(cluster: Cluster, url: string): Promise<
 `,
   );
   return file;
-}
-
-/** This machine's address for the Service of the webhook. Kubernetes' own slice is empty without pods. */
-export function endpointSlice(port: number): string {
-  return `
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: archwright-webhook-e2e
-  namespace: ${ownNamespace}
-  labels: { kubernetes.io/service-name: archwright-webhook, endpointslice.kubernetes.io/managed-by: e2e }
-addressType: IPv4
-ports: [{ name: webhook, port: ${port}, protocol: TCP }]
-endpoints: [{ addresses: ['${ownAddress}'], conditions: { ready: true } }]
-`;
 }
 
 /** A client with delayed watches. */
@@ -83,7 +67,6 @@ export async function mount(t: Test, cluster: Cluster, secretName: string, ms: n
   };
   await write();
   let last = Promise.resolve();
-  const log = silentLog;
   const client = late(cluster.client, ms);
   const onChange = (): void => void (last = last.then(write));
   const watch = watchNamed({
@@ -91,7 +74,7 @@ export async function mount(t: Test, cluster: Cluster, secretName: string, ms: n
     path: paths.secrets(ownNamespace),
     name: secretName,
     trim: () => true,
-    log,
+    log: silentLog,
     onChange,
   });
   t.teardown(async () => {
