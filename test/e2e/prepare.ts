@@ -15,7 +15,7 @@ import {
 } from './programs/definitions.ts';
 import { crioLibraryProgram } from './programs/crio.ts';
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './programs/containerd.ts';
-import { debianProgram, libfaketime } from './programs/debian.ts';
+import { debianProgram } from './programs/debian.ts';
 import { craneProgram, distributionProgram, helmProgram } from './programs/helm.ts';
 import { apiServerProgram, kubernetesPrograms, kwokStages, oldestKubernetes } from './programs/kubernetes.ts';
 
@@ -43,7 +43,6 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
   cluster: [
     ...cluster,
     () => debianProgram('jq'),
-    libfaketime,
     certManagerDefinitions,
     certManagerProgram,
     distributionProgram,

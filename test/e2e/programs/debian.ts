@@ -1,5 +1,5 @@
-/** Programs and libraries of Debian packages: found, else installed by apt-get as root. */
-import { existsSync, readdirSync } from 'node:fs';
+/** Programs of Debian packages: found, else installed by apt-get as root. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { onPath, refuseInBox, run, say } from './cache.ts';
 
@@ -22,16 +22,6 @@ export const cniPlugins = '/usr/lib/cni';
 /** The path of a program. @throws Error if it is neither there nor can be installed */
 export function debianProgram(name: DebianProgram): string {
   return foundOrInstalled(debianPackages[name], () => onPath(name));
-}
-
-/** The path of a library to preload, installed if necessary. */
-export function libfaketime(): string {
-  return foundOrInstalled('libfaketime', () =>
-    readdirSync('/usr/lib')
-      .filter((folder) => folder.endsWith('-linux-gnu'))
-      .map((folder) => join('/usr/lib', folder, 'faketime', 'libfaketime.so.1'))
-      .find((path) => existsSync(path)),
-  );
 }
 
 export function installCniPlugins(): void {
