@@ -83,7 +83,7 @@ void t.test('archwright works with certificates of cert-manager', { skip }, asyn
   t.teardown(() => over.abort());
   const more = async (): Promise<void> => {
     const wanted = requests + 10;
-    while (requests < wanted) await pause(50);
+    await until(() => requests >= wanted, 'more requests');
   };
   const lost = await issued('archwright-agent-tls');
   await lose('archwright-agent-tls');
