@@ -51,3 +51,14 @@ export function sources(): Source[] {
       return { path, lines: text.split('\n').length - 1, imports: importsOf(path, text) };
     });
 }
+
+/** The files that these import, directly or indirectly, and themselves. */
+export function reachedFrom(
+  imports: ReadonlyMap<string, readonly string[]>,
+  entries: readonly string[],
+): ReadonlySet<string> {
+  const reached = new Set<string>(entries);
+  // A set that grows is iterated to its end.
+  for (const path of reached) for (const target of imports.get(path) ?? []) reached.add(target);
+  return reached;
+}
