@@ -1,6 +1,6 @@
 /** `archwright controller`: runs the controller. */
 import { text, value, withDefault } from './program/flag.ts';
-import { ownNames } from '../src/names/own-names.ts';
+import { ownNames } from '../src/names/keys.ts';
 import { listenAddress } from '../src/policy/value-kinds/addresses.ts';
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';

@@ -4,7 +4,7 @@ import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
 import { duration } from '../src/policy/value-kinds/plain.ts';
 import { keys } from '../src/names/keys.ts';
-import { formatDuration } from '../src/names/duration.ts';
+import { formatDuration } from '../src/names/quantity.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import { connect } from './wiring/cluster.ts';
 import { exitCodes, UsageError } from './program/exit.ts';

@@ -13,7 +13,7 @@ import { showAgain } from './program/terminal.ts';
 import { connect } from './wiring/cluster.ts';
 import type { RolloutStatus } from '../src/controller/features/rollouts/status.ts';
 import type { KubeObject } from '../src/kube/api/objects.ts';
-import { formatDuration } from '../src/names/duration.ts';
+import { formatDuration } from '../src/names/quantity.ts';
 import { printable } from '../src/names/printable.ts';
 
 /** What each word changes in the spec. */

@@ -1,6 +1,6 @@
 /** `archwright webhook`: runs the admission webhook. */
 import { text, toggle } from './program/flag.ts';
-import { ownNames } from '../src/names/own-names.ts';
+import { ownNames } from '../src/names/keys.ts';
 import { aborted } from '../src/async/wait.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { followDriftedTags, watchBrokenImages } from '../src/cluster/config-map.ts';

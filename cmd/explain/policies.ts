@@ -1,5 +1,5 @@
 /** What decides pods: policies, with custom resources in files before the cluster's, and classes of nodes. */
-import { ownNames } from '../../src/names/own-names.ts';
+import { ownNames } from '../../src/names/keys.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
 import type { KubeObject, Node } from '../../src/kube/api/objects.ts';
 import type { GetOptions } from '../../src/kube/api/client.ts';

@@ -2,7 +2,7 @@
  * What `explain` and `report` need of a pod. Objects that it depends on come from files first, then from the
  * cluster, until a request to it fails; image facts from the cluster, from agents, or from this machine.
  */
-import { ownNames } from '../../src/names/own-names.ts';
+import { ownNames } from '../../src/names/keys.ts';
 import { existsSync } from 'node:fs';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-pod.ts';

@@ -10,7 +10,7 @@ import { ignoring } from '../../src/kube/api/errors.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { ownNames } from '../../src/names/own-names.ts';
+import { ownNames } from '../../src/names/keys.ts';
 import { architectureOf } from '../../src/nodes/classify.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { sortObjects } from '../explain/input.ts';

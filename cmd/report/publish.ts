@@ -12,7 +12,7 @@ import { ignoring, isCode, KubeError } from '../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { ownNames } from '../../src/names/own-names.ts';
+import { ownNames } from '../../src/names/keys.ts';
 import { printable } from '../../src/names/printable.ts';
 import { byName } from '../../src/names/values.ts';
 import type { CliContext } from '../program/context.ts';

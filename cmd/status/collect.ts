@@ -1,5 +1,5 @@
 /** What `archwright status` shows, from the API server and the metrics of replicas. */
-import { ownNames } from '../../src/names/own-names.ts';
+import { ownNames } from '../../src/names/keys.ts';
 import {
   mayRead,
   readInstallation,

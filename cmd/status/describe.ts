@@ -2,7 +2,7 @@
  * The status as text: replicas, then one line for each subject, then what someone has to look at: each finding
  * is a line that names an object, or where to look next.
  */
-import { formatDuration } from '../../src/names/duration.ts';
+import { formatDuration } from '../../src/names/quantity.ts';
 import { describeProblem, type Problem } from '../../src/policy/configuration/problem.ts';
 import type { Installation } from '../installation/installation.ts';
 import {

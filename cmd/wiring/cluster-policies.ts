@@ -1,5 +1,5 @@
 /** Live policies in a cluster. The log level follows `ClusterPodPlacementConfig/cluster`. */
-import { ownNames } from '../../src/names/own-names.ts';
+import { ownNames } from '../../src/names/keys.ts';
 import { watchLeader } from '../../src/kube/election/leader-watch.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';

@@ -13,7 +13,7 @@ import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { ConfigMap, KubeObject } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { ownNames } from '../../src/names/own-names.ts';
+import { ownNames } from '../../src/names/keys.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 
 export const releaseFlag = {

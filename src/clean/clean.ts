@@ -13,12 +13,11 @@
  * removed; everything else is removed. After a failure, the Lease is released, not deleted: running
  * controllers resume and open the remaining gates.
  */
-import { ownNames } from '../names/own-names.ts';
+import { ownNames, keys } from '../names/keys.ts';
 import { guardedPatch } from '../kube/api/change.ts';
 import type { Patch } from '../kube/api/client.ts';
 import type { KubeObject, Node } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
-import { keys } from '../names/keys.ts';
 import { features } from '../controller/features.ts';
 import { takeLease } from './lease.ts';
 import {

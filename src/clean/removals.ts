@@ -1,12 +1,11 @@
 /** The steps of `archwright clean`. Each throws KubeError if its objects cannot be read. */
-import { ownNames } from '../names/own-names.ts';
+import { ownNames, keys } from '../names/keys.ts';
 import { guardedPatch } from '../kube/api/change.ts';
 import type { Patch } from '../kube/api/client.ts';
 import { ifCode, ignoring } from '../kube/api/errors.ts';
 import type { KubeObject, Node, Pod } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { stateOperations } from '../placement/patch/patch.ts';
-import { keys } from '../names/keys.ts';
 import { features } from '../controller/features.ts';
 import type { Leftovers } from '../controller/lead/feature.ts';
 import { isOwn, openReports } from '../controller/write/own-objects.ts';

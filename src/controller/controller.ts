@@ -16,7 +16,7 @@ import type { KubeClient } from '../kube/api/client.ts';
 import { EventRecorder } from '../kube/events/events.ts';
 import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';
 import type { LeaderElectionOptions, LeaseTimes } from '../kube/election/leader-election.ts';
-import { ownNames } from '../names/own-names.ts';
+import { ownNames } from '../names/keys.ts';
 import { createRateLimiter } from '../async/rate-limiter.ts';
 import { aborted, limited, unlessAborted } from '../async/wait.ts';
 import { createPolicies } from '../policy/effective/policies.ts';

@@ -1,4 +1,4 @@
-/** Keys of labels, annotations and gates: archwright's (`arch.example/…`) and Kubernetes' own. */
+/** Keys of labels, annotations and gates: archwright's (`arch.example/…`) and Kubernetes' own; names of its objects. */
 
 export const keys = {
   gate: 'arch.example/scheduling-gate',
@@ -38,3 +38,25 @@ export const pathSecretKeys = {
   /** Key of the records' seals; it never changes. */
   recordKey: 'record-key',
 } as const;
+
+/**
+ * Names of the objects in archwright's own namespace. The chart's roles have the same names.
+ * @param name the setting `name`: the chart's full name
+ */
+export function ownNames({ name }: { readonly name: string }) {
+  return {
+    lease: `${name}-controller`,
+    brokenImages: `${name}-broken-images`,
+    drift: `${name}-drift`,
+    report: `${name}-report`,
+    /** The CA and its key, only for the controller. */
+    caSecret: `${name}-ca`,
+    webhookTlsSecret: `${name}-webhook-tls`,
+    /** Another name than the built-in one: the service CA of OpenShift replaces no Secret of others. */
+    serviceCaSecret: `${name}-webhook-serving-cert`,
+    agentTlsSecret: `${name}-agent-tls`,
+    /** Client certificates for agents. */
+    webhookClientTlsSecret: `${name}-webhook-client-tls`,
+    controllerClientTlsSecret: `${name}-controller-client-tls`,
+  } as const;
+}

@@ -1,6 +1,6 @@
 /**
- * Quantities as Kubernetes writes them: `500m`, `2`, `1.5Gi`, `1e3`.
- * @see kubernetes apimachinery pkg/api/resource/quantity.go and suffix.go
+ * Quantities as Kubernetes writes them: `500m`, `2`, `1.5Gi`, `1e3` (kubernetes apimachinery
+ * pkg/api/resource/quantity.go and suffix.go). Durations in settings.
  */
 
 const decimal = { n: 1e-9, u: 1e-6, m: 1e-3, '': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 };
@@ -30,4 +30,38 @@ export function parseBytes(text: string): number | undefined {
 export function formatBytes(bytes: number): string {
   const unit = (['Gi', 'Mi', 'Ki'] as const).find((name) => bytes > 0 && bytes % binary[name] === 0);
   return unit === undefined ? `${bytes}` : `${bytes / binary[unit]}${unit}`;
+}
+
+/** Durations in settings: whole numbers with units, largest first: `7d`, `1h30m`, `500ms`. */
+const units = [
+  { name: 'd', ms: 86_400_000 },
+  { name: 'h', ms: 3_600_000 },
+  { name: 'm', ms: 60_000 },
+  { name: 's', ms: 1_000 },
+  { name: 'ms', ms: 1 },
+] as const;
+
+/** Each unit at most once, in falling order. Unlike in Go: `d`, no signs, no fractions. */
+const durations = /^(?:(\d{1,12})d)?(?:(\d{1,12})h)?(?:(\d{1,12})m(?!s))?(?:(\d{1,12})s)?(?:(\d{1,12})ms)?$/;
+
+/** Ten years: longer than any setting needs, and exact in milliseconds. */
+const maxMs = 3_650 * 86_400_000;
+
+/** Milliseconds, or undefined if the text is no duration or is longer than ten years. */
+export function parseDuration(text: string): number | undefined {
+  const match = text === '' ? null : durations.exec(text);
+  if (!match) return undefined;
+  const ms = units.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unit.ms, 0);
+  return ms <= maxMs ? ms : undefined;
+}
+
+export function formatDuration(ms: number): string {
+  let rest = ms;
+  let text = '';
+  for (const unit of units) {
+    const amount = Math.floor(rest / unit.ms);
+    if (amount > 0) text += `${amount}${unit.name}`;
+    rest -= amount * unit.ms;
+  }
+  return text === '' ? '0s' : text;
 }

@@ -10,7 +10,7 @@ import { vocabularyOf } from '../../cmd/completion.ts';
 import { subcommands } from '../../cmd/program/subcommands.ts';
 import { chartSections } from '../../scripts/docs/chart/chart.ts';
 import { metricGroups } from '../../scripts/docs/metrics.ts';
-import { parseDuration } from '../../src/names/duration.ts';
+import { parseDuration } from '../../src/names/quantity.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import type { Settings } from '../../src/policy/settings/setting.ts';
 import { allPages, page, source, type Page } from './pages.ts';

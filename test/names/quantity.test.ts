@@ -1,8 +1,13 @@
 /** Quantities, sizes and durations. */
 import * as fc from 'fast-check';
 import { test } from 'tap';
-import { formatDuration, parseDuration } from '../../src/names/duration.ts';
-import { formatBytes, parseBytes, parseQuantity } from '../../src/names/quantity.ts';
+import {
+  formatDuration,
+  parseDuration,
+  formatBytes,
+  parseBytes,
+  parseQuantity,
+} from '../../src/names/quantity.ts';
 
 test('quantities are parsed as in Kubernetes', async (t) => {
   const cases: [written: unknown, value: number][] = [

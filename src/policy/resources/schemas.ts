@@ -6,7 +6,7 @@
 import * as v from 'valibot';
 import { timeOf, type KubeObject } from '../../kube/api/objects.ts';
 import { readShape } from '../../http/json.ts';
-import { parseDuration } from '../../names/duration.ts';
+import { parseDuration } from '../../names/quantity.ts';
 import { messageOf } from '../../names/printable.ts';
 import { isLabelKey, isLabelValue, meets } from '../../names/labels.ts';
 import { isRecord, own } from '../../names/values.ts';

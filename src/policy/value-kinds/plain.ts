@@ -1,6 +1,5 @@
 /** Plain kinds of values, and lists and tables of them. */
-import { formatBytes, parseBytes } from '../../names/quantity.ts';
-import { formatDuration, parseDuration } from '../../names/duration.ts';
+import { formatBytes, parseBytes, formatDuration, parseDuration } from '../../names/quantity.ts';
 import { didYouMean, similarTo } from '../../names/suggestion.ts';
 import type { JsonSchema, Kind, Report, TextRule } from '../settings/setting.ts';
 

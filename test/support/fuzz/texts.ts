@@ -20,9 +20,14 @@ import {
 } from '../../../src/images/sources/overrides.ts';
 import { agentsLocation } from '../../../src/policy/value-kinds/addresses.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
-import { formatDuration, parseDuration } from '../../../src/names/duration.ts';
+import {
+  formatDuration,
+  parseDuration,
+  formatBytes,
+  parseBytes,
+  parseQuantity,
+} from '../../../src/names/quantity.ts';
 import { boundedWarnings, maxWarningBytes, printable } from '../../../src/names/printable.ts';
-import { formatBytes, parseBytes, parseQuantity } from '../../../src/names/quantity.ts';
 import { parseListenAddress, ServingError, urlOf } from '../../../src/serving/address.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { captureLog } from '../captured.ts';

@@ -4,7 +4,7 @@
  * bound to that node (`request.ts`). The requests hold all state. The API server removes them after an hour
  * (pkg/controller/certificates/cleaner).
  */
-import { ownNames } from '../../../names/own-names.ts';
+import { ownNames } from '../../../names/keys.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import { createRateLimiter, RateLimiters } from '../../../async/rate-limiter.ts';
 import { ignoring } from '../../../kube/api/errors.ts';

@@ -7,7 +7,7 @@
  *
  * The next leader can continue between any two writes. Watches report deleted, damaged or replaced Secrets.
  */
-import { ownNames } from '../../../names/own-names.ts';
+import { ownNames } from '../../../names/keys.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';

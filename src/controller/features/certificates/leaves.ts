@@ -1,5 +1,5 @@
 /** The certificates that the authority signs, and their faults. */
-import { ownNames } from '../../../names/own-names.ts';
+import { ownNames } from '../../../names/keys.ts';
 import { isIP } from 'node:net';
 import { agentServerName } from '../../../certificates/agent-names.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';

@@ -1,5 +1,5 @@
 /** Reads all Secrets and makes the changes of `rotation-plan.ts`, until nothing is left to do. */
-import { ownNames } from '../../../names/own-names.ts';
+import { ownNames } from '../../../names/keys.ts';
 import { ignoring, isCode, KubeError } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { reveal } from '../../../telemetry/secret.ts';

@@ -4,7 +4,7 @@
  * from its name (`tags.ts`). Workloads get events about losses (`reports.ts`); gauges and notes have both.
  * Agent, controller and webhooks (by the notes) forget the facts of the earlier digest.
  */
-import { ownNames } from '../../../names/own-names.ts';
+import { ownNames } from '../../../names/keys.ts';
 import { concurrently } from '../../../async/concurrently.ts';
 import { inTurn } from '../../../async/fair-queue.ts';
 import {

@@ -4,7 +4,7 @@
  * `broken-notes.ts` notes the image for the namespace: decisions avoid the architecture until the note
  * expires. Missing x86-64 levels are noted alike: decisions require the level.
  */
-import { ownNames } from '../../../names/own-names.ts';
+import { ownNames } from '../../../names/keys.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import { createRateLimiter, RateLimiters } from '../../../async/rate-limiter.ts';
 import { isCode, KubeError } from '../../../kube/api/errors.ts';

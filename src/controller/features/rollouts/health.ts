@@ -5,7 +5,7 @@
  * release is not a bad architecture. Exec format errors and missing CPU levels count at once.
  */
 import type { Rollout } from '../../../policy/resources/rollout.ts';
-import { formatDuration } from '../../../names/duration.ts';
+import { formatDuration } from '../../../names/quantity.ts';
 import { printable } from '../../../names/printable.ts';
 import { suspectsOf } from '../../pods/suspects.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';

@@ -11,7 +11,7 @@
  * If an architecture leaves the list, our taints go at once. If the key changes, old taints go when the new
  * one comes or is blocked: new pods tolerate only the new one. All state is in the cluster.
  */
-import { ownNames } from '../../../names/own-names.ts';
+import { ownNames } from '../../../names/keys.ts';
 import { architectureOf } from '../../../nodes/classify.ts';
 import { changeEach, changeObject } from '../../../kube/api/change.ts';
 import type { Node, Taint } from '../../../kube/api/objects.ts';

@@ -13,7 +13,7 @@ import { ignoring, isCode } from '../../../kube/api/errors.ts';
 import type { Secret } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
-import { ownNames } from '../../../names/own-names.ts';
+import { ownNames } from '../../../names/keys.ts';
 import { messageOf } from '../../../names/printable.ts';
 import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
 import type { Feature, LeaderContext } from '../../lead/feature.ts';

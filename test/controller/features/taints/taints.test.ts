@@ -1,5 +1,5 @@
 /** The order of tolerations and taints, what is never changed, and what is removed again. */
-import { ownNames } from '../../../../src/names/own-names.ts';
+import { ownNames } from '../../../../src/names/keys.ts';
 import t from 'tap';
 import { onArch } from '../../../support/placement-input.ts';
 import {
