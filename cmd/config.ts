@@ -4,7 +4,7 @@ import {
   type Configuration,
   type Origins,
 } from '../src/policy/configuration/configuration.ts';
-import { ConfigurationError, describeProblem } from '../src/policy/configuration/problem.ts';
+import { ConfigurationError, describeProblem } from '../src/policy/configuration/layer.ts';
 import { written, type Settings } from '../src/policy/settings/setting.ts';
 import { settings } from '../src/policy/settings/all.ts';
 import { formatToml } from '../src/policy/configuration/toml.ts';

@@ -5,7 +5,7 @@ import {
   type ConfigurationSources,
 } from '../../src/policy/configuration/configuration.ts';
 import { liveConfiguration } from '../../src/policy/configuration/live.ts';
-import { ConfigurationError, describeProblem } from '../../src/policy/configuration/problem.ts';
+import { ConfigurationError, describeProblem } from '../../src/policy/configuration/layer.ts';
 import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { keepMemoryPrivate, addProcessMetrics } from '../../src/telemetry/process.ts';

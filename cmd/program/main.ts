@@ -2,7 +2,7 @@
 import { FileError } from '../../src/files/read.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { didYouMean } from '../../src/names/suggestion.ts';
-import { ConfigurationError, describeProblem } from '../../src/policy/configuration/problem.ts';
+import { ConfigurationError, describeProblem } from '../../src/policy/configuration/layer.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';

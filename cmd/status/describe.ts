@@ -3,7 +3,7 @@
  * is a line that names an object, or where to look next.
  */
 import { formatDuration } from '../../src/names/quantity.ts';
-import { describeProblem, type Problem } from '../../src/policy/configuration/problem.ts';
+import { describeProblem, type Problem } from '../../src/policy/configuration/layer.ts';
 import type { Installation } from '../installation/installation.ts';
 import {
   agentProblems,

@@ -10,7 +10,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { loadConfiguration, type Configuration, type ConfigurationSources } from './configuration.ts';
 import { configurationInfo, lastReloadSuccess, lastReloadSuccessful, reloads } from '../metrics.ts';
-import { ConfigurationError } from './problem.ts';
+import { ConfigurationError } from './layer.ts';
 import { settings } from '../settings/all.ts';
 
 export interface LiveConfigurationOptions extends ConfigurationSources {

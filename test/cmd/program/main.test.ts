@@ -3,7 +3,7 @@ import t from 'tap';
 import { toggle } from '../../../cmd/program/flag.ts';
 import type { Invocation, Subcommand } from '../../../cmd/program/subcommand.ts';
 import { subcommands } from '../../../cmd/program/subcommands.ts';
-import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
+import { ConfigurationError } from '../../../src/policy/configuration/layer.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { run } from '../run.ts';
 import { like } from '../../support/like.ts';

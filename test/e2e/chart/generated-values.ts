@@ -1,8 +1,11 @@
 /** Generated chart values, valid and invalid (settings, pools, flags, variables), and their validation. */
 import * as fc from 'fast-check';
 import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
-import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { inconsistencies } from '../../../src/policy/configuration/consistency.ts';
+import {
+  defaultConfiguration,
+  type Configuration,
+  inconsistencies,
+} from '../../../src/policy/configuration/configuration.ts';
 import type { Part, Rule } from '../../../src/policy/settings/setting.ts';
 import { valuesOf } from '../../support/setting-values.ts';
 import { withValue } from './value-sets.ts';

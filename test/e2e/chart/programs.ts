@@ -7,7 +7,7 @@ import { main } from '../../../cmd/program/main.ts';
 import { subcommands } from '../../../cmd/program/subcommands.ts';
 import type { Entry } from '../../../cmd/program/subcommand.ts';
 import { loadConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
+import { ConfigurationError } from '../../../src/policy/configuration/layer.ts';
 import { objectsOf } from './rendered.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 

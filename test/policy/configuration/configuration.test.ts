@@ -7,10 +7,14 @@ import {
   loadConfiguration,
   maxConfigurationBytes,
 } from '../../../src/policy/configuration/configuration.ts';
-import { describeProblem } from '../../../src/policy/configuration/problem.ts';
+import {
+  describeProblem,
+  environmentLayer,
+  fileLayer,
+  flagLayer,
+} from '../../../src/policy/configuration/layer.ts';
 import { like } from '../../support/like.ts';
 import { text } from '../../../src/policy/value-kinds/plain.ts';
-import { environmentLayer, fileLayer, flagLayer } from '../../../src/policy/configuration/layer.ts';
 import { settingsOf } from '../../../src/policy/settings/setting.ts';
 
 /** The reported problems, with paths relative to the directory of the test. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { configurationHash, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { liveConfiguration } from '../../../src/policy/configuration/live.ts';
-import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
+import { ConfigurationError } from '../../../src/policy/configuration/layer.ts';
 import { captureLog, recordingLog, silentLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { noTimers } from '../../support/fake-clock.ts';

@@ -22,8 +22,11 @@ import { parseBytes, parseDuration } from '../../../src/names/quantity.ts';
 import { brokenBy } from '../../../src/policy/value-kinds/plain.ts';
 import { sized } from '../../support/exhaustive.ts';
 import { valuesOf } from '../../support/setting-values.ts';
-import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { inconsistencies } from '../../../src/policy/configuration/consistency.ts';
+import {
+  defaultConfiguration,
+  type Configuration,
+  inconsistencies,
+} from '../../../src/policy/configuration/configuration.ts';
 
 const all = Object.entries(settings as Settings);
 
