@@ -31,15 +31,9 @@ export function histogram(name: string, help: string, buckets: readonly number[]
   return { name, type: 'histogram', help, buckets };
 }
 
-export interface Counter {
-  inc(by?: number): void;
-}
-export interface Gauge {
-  set(value: number): void;
-}
-export interface Histogram {
-  observe(value: number): void;
-}
+export type Counter = Pick<prom.Counter.Internal, 'inc'>;
+export type Gauge = Pick<prom.Gauge.Internal<string>, 'set'>;
+export type Histogram = Pick<prom.Histogram.Internal<string>, 'observe'>;
 
 type LabelValues = Readonly<Record<string, string>>;
 

@@ -5,42 +5,34 @@
  * Rules: client-go tools/leaderelection/leaderelection.go (tryAcquireOrRenew, release).
  */
 import { isDeepStrictEqual } from 'node:util';
+import * as v from 'valibot';
+import { asObject } from '../../http/json.ts';
 import { ignoring } from '../api/errors.ts';
 import { paths } from '../api/paths.ts';
 import type { KubeObject } from '../api/objects.ts';
 import type { NamedObject } from '../watch/reflector.ts';
 
-export interface LeaseRecord {
-  /** Empty: no holder. */
-  readonly holder: string;
-  readonly durationMs: number;
-  readonly acquireTime: string | undefined;
-  readonly renewTime: string | undefined;
-  readonly transitions: number;
-}
-
 /** client-go's default applies if a Lease has no usable duration. The maximum limits a candidate's wait. */
 const duration = { usualSeconds: 15, mostSeconds: 3600 };
 
-/** Reads a Lease. Malformed fields count as absent. */
-export function recordOf(lease: KubeObject): LeaseRecord {
-  const spec = ((lease as { readonly spec?: unknown }).spec ?? {}) as Readonly<Record<string, unknown>>;
-  const text = (name: string): string | undefined => {
-    const value = spec[name];
-    return typeof value === 'string' ? value : undefined;
-  };
-  const number = (name: string, otherwise: number): number => {
-    const value = spec[name];
-    return typeof value === 'number' && value >= 0 ? value : otherwise;
-  };
-  const seconds = Math.min(number('leaseDurationSeconds', duration.usualSeconds), duration.mostSeconds);
-  return {
-    holder: text('holderIdentity') ?? '',
-    durationMs: seconds * 1000,
-    acquireTime: text('acquireTime'),
-    renewTime: text('renewTime'),
-    transitions: number('leaseTransitions', 0),
-  };
+const time = v.fallback(v.optional(v.string()), undefined);
+const count = v.pipe(v.number(), v.minValue(0));
+const specShape = v.object({
+  holderIdentity: v.fallback(v.string(), ''),
+  leaseDurationSeconds: v.fallback(count, duration.usualSeconds),
+  acquireTime: time,
+  renewTime: time,
+  leaseTransitions: v.fallback(count, 0),
+});
+
+export type LeaseRecord = ReturnType<typeof recordOf>;
+
+/** Reads a Lease. Malformed fields count as absent. Without a holder, `holder` is empty. */
+export function recordOf(lease: KubeObject) {
+  const spec = v.parse(specShape, asObject((lease as { readonly spec?: unknown }).spec) ?? {});
+  const { holderIdentity: holder, leaseTransitions: transitions, acquireTime, renewTime } = spec;
+  const durationMs = Math.min(spec.leaseDurationSeconds, duration.mostSeconds) * 1000;
+  return { holder, durationMs, acquireTime, renewTime, transitions };
 }
 
 /** Whether two reads of a Lease saw the same record. Labels and versions do not count as a renewal. */
