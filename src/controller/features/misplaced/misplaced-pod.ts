@@ -4,7 +4,7 @@
  * digest. If the tag was pushed again since, the facts of the pulled digest decide.
  */
 import type { FactsByImage } from '../../../cluster/facts-of-pod.ts';
-import { type ImageFacts, confirmedMs } from '../../../images/facts/facts.ts';
+import { confirmedMs } from '../../../images/facts/facts.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
@@ -39,6 +39,7 @@ export interface MisplacedPod {
   readonly architecture: string;
   /** Its images that the node cannot run. */
   readonly images: readonly ImageWithoutArchitecture[];
+  /** About its images, and about the pulled references. */
   readonly facts: FactsByImage;
 }
 
@@ -58,32 +59,27 @@ export async function misplacedPodOf(
 ): Promise<MisplacedPod | undefined> {
   const architecture = leader.caches.nodes.get('', pod.node)?.architecture;
   if (architecture === undefined || !isArchitecture(architecture)) return undefined;
-  const facts = await factsOf(leader, pod, usesOf(pod));
-  const images: ImageWithoutArchitecture[] = [];
-  const nodes = leader.nodeClasses();
-  for (const image of imagesWithoutArchitecture(pod, architecture, facts, nodes)) {
-    const pulled = image.pulled.length === 0 ? facts : await factsOf(leader, pod, image.pulled.map(useOf));
-    const on = { os: pod.os, architecture, nodes };
-    if (isMissingInPulled(image, pulled, on)) images.push(image);
-  }
+  const on = { os: pod.os, architecture, nodes: leader.nodeClasses() };
+  const ofImages = await factsOf(leader, pod, usesOf(pod));
+  const found = imagesWithoutArchitecture(pod, ofImages, on);
+  if (found.length === 0) return undefined;
+  const pulled = found.flatMap((image) => image.pulled.map(useOf));
+  const facts = new Map([...ofImages, ...(await factsOf(leader, pod, pulled))]);
+  const images = found.filter((image) => isMissingInPulled(image, facts, on));
   return images.length === 0 ? undefined : { pod, architecture, images, facts };
 }
 
-/** Reads the pod again; `undefined`: gone, or not misplaced for the same reason now. @throws KubeError */
+/** Reads the pod again; `undefined`: gone, or not misplaced now. @throws KubeError */
 export async function readMisplaced(
   { client, signal, nodeClasses }: LeaderContext,
-  { pod, architecture, images, facts }: MisplacedPod,
+  { pod, architecture, facts }: MisplacedPod,
 ): Promise<Pod | undefined> {
   const now = await ignoring('not-found', client.get<Pod>(paths.pods(pod.namespace, pod.name), { signal }));
   const trimmed = now && trimRunningPod(now, (value) => value);
   if (trimmed?.uid !== pod.uid || trimmed.node !== pod.node || !isSuspect(trimmed)) return undefined;
-  const isSame = (image: ImageWithoutArchitecture): boolean =>
-    images.some(
-      (each) => each.image === image.image && JSON.stringify(each.pulled) === JSON.stringify(image.pulled),
-    );
-  const nodes = nodeClasses();
-  const isStill = imagesWithoutArchitecture(trimmed, architecture, facts, nodes).some(
-    (image) => isSame(image) || isMissingInPulled(image, facts, { os: trimmed.os, architecture, nodes }),
+  const on = { os: trimmed.os, architecture, nodes: nodeClasses() };
+  const isStill = imagesWithoutArchitecture(trimmed, facts, on).some((image) =>
+    isMissingInPulled(image, facts, on),
   );
   return isStill ? now : undefined;
 }
@@ -102,42 +98,14 @@ export async function isConfirmed(
   });
   const facts = await factsOf(leader, pod, uses, { maxAgeMs: confirmedMs });
   const on = { os: pod.os, architecture, nodes: leader.nodeClasses() };
-  return uses.every(({ image }) => lacks(facts.get(image), image, on));
+  return lacking(uses, facts, on).length === uses.length;
 }
 
 /** The pod's images, for a lookup of facts. */
 function usesOf({ images }: RunningPod): readonly ImageUse[] {
-  return images.map(({ image, pullPolicy, usedBy }) => ({
-    image,
-    usedBy: [usedBy],
-    pullPolicy: pullPolicyOf(image, pullPolicy),
-    volumeOnly: false,
-  }));
-}
-
-function imagesWithoutArchitecture(
-  pod: RunningPod,
-  architecture: string,
-  facts: FactsByImage,
-  nodes: NodeClasses | undefined,
-): readonly ImageWithoutArchitecture[] {
-  const found = new Map<string, ImageWithoutArchitecture>();
-  const verdicts = verdictsOf(usesOf(pod), pod.os, (each) => facts.get(each), nodes);
-  for (const { image, usedBy, architectures, facts: known } of verdicts) {
-    if (architectures === undefined || architectures.includes(architecture) || found.has(image)) continue;
-    if (known === undefined || !isCertain(known)) continue;
-    const statuses = pod.containers.filter(({ name }) => usedBy.includes(name));
-    if (pod.containers.some((container) => usesImage(pod, container, image) && runs(container))) continue;
-    const { digest = image } = known;
-    const pulled = statuses.flatMap(({ imageID }) => pulledInstead(imageID, known));
-    found.set(image, { image, digest, architectures, pulled });
-  }
-  return [...found.values()];
-}
-
-/** Whether the pulled images lack the architecture too. */
-function isMissingInPulled({ pulled }: ImageWithoutArchitecture, facts: FactsByImage, on: On): boolean {
-  return pulled.every((reference) => lacks(facts.get(reference), reference, on));
+  return images.map(({ image, pullPolicy }) => {
+    return { ...useOf(image), pullPolicy: pullPolicyOf(image, pullPolicy) };
+  });
 }
 
 interface On {
@@ -146,15 +114,32 @@ interface On {
   readonly nodes: NodeClasses | undefined;
 }
 
-/** Whether the image certainly lacks the architecture. */
-function lacks(facts: ImageFacts | undefined, reference: string, { os, architecture, nodes }: On): boolean {
-  if (facts === undefined || !isCertain(facts)) return false;
-  const [verdict] = verdictsOf([useOf(reference)], os, () => facts, nodes);
-  return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);
+function imagesWithoutArchitecture(
+  pod: RunningPod,
+  facts: FactsByImage,
+  on: On,
+): readonly ImageWithoutArchitecture[] {
+  const found = new Map<string, ImageWithoutArchitecture>();
+  for (const { image, architectures = [], facts: { digest } = {} } of lacking(usesOf(pod), facts, on)) {
+    const containers = pod.containers.filter((container) => usesImage(pod, container, image));
+    if (containers.some(runs)) continue;
+    const pulled = containers.flatMap(({ imageID }) => pulledInstead(imageID, digest));
+    found.set(image, { image, digest: digest ?? image, architectures, pulled });
+  }
+  return [...found.values()];
 }
 
-function isCertain({ error, stale }: ImageFacts): boolean {
-  return error === undefined && !stale;
+/** Whether the pulled images lack the architecture too. */
+function isMissingInPulled({ pulled }: ImageWithoutArchitecture, facts: FactsByImage, on: On): boolean {
+  return lacking(pulled.map(useOf), facts, on).length === pulled.length;
+}
+
+/** The images that certainly lack the architecture. */
+function lacking(uses: readonly ImageUse[], facts: FactsByImage, { os, architecture, nodes }: On) {
+  return verdictsOf(uses, os, (image) => facts.get(image), nodes).filter(
+    ({ architectures, facts: known }) =>
+      known?.error === undefined && known?.stale !== true && architectures?.includes(architecture) === false,
+  );
 }
 
 /** The node could start it: it runs, or ended well. A container that waits or failed has a reason. */
@@ -163,7 +148,7 @@ function runs({ ready, running, reason, imageID }: RunningContainer): boolean {
 }
 
 /** An image ID without a digest was imported: no registry has facts about it. */
-function pulledInstead(imageID: string, { digest }: ImageFacts): readonly string[] {
+function pulledInstead(imageID: string, digest: string | undefined): readonly string[] {
   if (imageID === '' || digest === undefined) return [];
   const reference = withoutScheme(imageID);
   return byDigest.test(reference) && reference.endsWith(`@${digest}`) ? [] : [reference];
