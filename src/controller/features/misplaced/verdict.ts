@@ -2,10 +2,9 @@
  * The decision about one misplaced pod, by the webhook's decision for a new pod: whether its successor would get a
  * node that can run it.
  */
-import type { FactsByImage } from '../../../cluster/facts-of-pod.ts';
 import type { Pod, PodTemplate } from '../../../kube/api/objects.ts';
 import { decide } from '../../../placement/decide.ts';
-import type { PlacementDecision, PlacementInput } from '../../../placement/decision.ts';
+import type { PlacementDecision } from '../../../placement/decision.ts';
 import { expressionGroups } from '../../../placement/patch/additions.ts';
 import { ownArchitecturesOf } from '../../../placement/rules/constraint/own.ts';
 import type { CachedNode } from '../../state/cached.ts';
@@ -60,7 +59,13 @@ export async function verdictOf(
     const template = await daemonTemplateOf(pod, leader);
     return typeof template === 'string' ? later : daemonVerdict(template, context, architecture, 'unplaced');
   }
-  if (isDaemon(pod) || isPinned(pod)) return pinnedVerdict(now, context, architecture);
+  if (isDaemon(pod) || isPinned(pod)) {
+    // Another controller chooses the node, for example of OpenKruise. Its template is unknown.
+    const { metadata: { labels, annotations } = {}, spec } = now;
+    const { nodeName: _, affinity: _affinity, ...withoutNode } = spec;
+    const template = { metadata: { labels, annotations }, spec: withoutNode };
+    return daemonVerdict(template, context, architecture, 'pinned');
+  }
 
   const verdict = verdictOfSuccessor(now, context, architecture, caches.nodes.values());
   if (verdict) return verdict;
@@ -82,12 +87,7 @@ export async function verdictOf(
   return { kind: 'evict', workload, cause };
 }
 
-interface ReplacementContext extends Pick<
-  PlacementInput,
-  'namespace' | 'namespaceLabels' | 'policy' | 'nodes'
-> {
-  readonly facts: FactsByImage;
-}
+type ReplacementContext = ReturnType<typeof contextOf> & Pick<MisplacedPod, 'facts'>;
 
 /**
  * What prevents that the successor runs elsewhere.
@@ -125,11 +125,9 @@ function verdictOfSuccessor(
 function choiceOf(decision: PlacementDecision): (node: CachedNode) => boolean {
   const { nodeSelector = {}, terms } = decision.own ?? {};
   const groups = expressionGroups(decision, false).map((matchExpressions) => ({ matchExpressions }));
-  const [ofPod, ofPolicy] = [
-    choosing({ nodeSelector, terms }),
-    choosing({ nodeSelector: {}, terms: groups }),
-  ];
-  return (node) => ofPod(node) && ofPolicy(node);
+  const isOfPolicy = choosing({ nodeSelector: {}, terms: groups });
+  const isOfPod = choosing({ nodeSelector, terms });
+  return (node) => isOfPod(node) && isOfPolicy(node);
 }
 
 /**
@@ -155,15 +153,4 @@ function daemonVerdict(
   if (outcome !== 'placed' || required === undefined || required.includes(architecture)) return later;
   const isPlaced = replaces?.architectures !== undefined && !replaces.architectures.includes(architecture);
   return isPlaced ? later : { kind: 'report', report: unplaced };
-}
-
-/**
- * The same for a pod of another controller that chooses the node, for example of OpenKruise. Its template is
- * unknown, so the pod is decided without its node.
- */
-function pinnedVerdict({ metadata, spec }: Pod, context: ReplacementContext, architecture: string): Verdict {
-  const { labels, annotations } = metadata ?? {};
-  const { nodeName: _, affinity: _affinity, ...withoutNode } = spec;
-  const template = { metadata: { labels, annotations }, spec: withoutNode };
-  return daemonVerdict(template, context, architecture, 'pinned');
 }
