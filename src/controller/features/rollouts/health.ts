@@ -36,7 +36,7 @@ export interface HealthInput {
 
 /** @returns `undefined`: the architecture does no harm so far */
 export function verdictOf(input: HealthInput): Verdict | undefined {
-  const { workload, rollout, now, broken } = input;
+  const { workload, rollout, broken } = input;
   const targets = workload.pods.filter(({ isTarget }) => isTarget);
   const crashed = targets.find(({ running }) => running && suspectsOf(running).length > 0);
   const failed = targets.find(({ running }) => running && suspectsOf(running).some(({ failure }) => failure));
@@ -46,7 +46,7 @@ export function verdictOf(input: HealthInput): Verdict | undefined {
   }
   const all = workload.pods.filter(({ isTarget }) => !isTarget);
   const judge = judgeOf(input, all);
-  const isBad = (pod: RolledPod): boolean => judge(pod, now) !== undefined;
+  const isBad = (pod: RolledPod): boolean => judge(pod) !== undefined;
   const bad = targets.filter(isBad);
   if (bad.length < Math.max(1, Math.min(enough, targets.length))) return undefined;
   const [others, compared] = sameVersions(bad, all, targets);
@@ -54,7 +54,7 @@ export function verdictOf(input: HealthInput): Verdict | undefined {
   const share = (100 * bad.length) / compared.length;
   const shareOfOthers = others.length === 0 ? 0 : (100 * badOthers) / others.length;
   if (share - shareOfOthers <= rollout.tolerance) return undefined;
-  const [first] = bad.flatMap((pod) => judge(pod, now) ?? []);
+  const [first] = bad.flatMap((pod) => judge(pod) ?? []);
   const than = others.length === 0 ? 'there are no others' : `of the others ${badOthers} of ${others.length}`;
   const message = `${workload.name}: ${bad.length} of ${compared.length} pods on ${rollout.architecture} are unhealthy, ${than}: ${first}`;
   return { reason: 'Unhealthy', message };
@@ -72,13 +72,13 @@ function sameVersions(bad: Pods, others: Pods, targets: Pods): readonly [others:
 
 /** @returns says why a pod is unhealthy; `undefined`: it is not */
 function judgeOf(
-  { rollout: { unhealthy }, since, restartsOf }: HealthInput,
+  { rollout: { unhealthy }, since, now, restartsOf }: HealthInput,
   others: Pods,
-): (pod: RolledPod, now: number) => string | undefined {
+): (pod: RolledPod) => string | undefined {
   const { restarts: mostRestarts, readyWithin: readyWithinMs, timesSlower } = unhealthy;
   const usual = median(others.filter(({ ready, createdAt }) => ready && createdAt >= since).map(timeToReady));
   const slowMs = usual === undefined ? Infinity : Math.max(leastSlowMs, usual * timesSlower);
-  return (pod, now) => {
+  return (pod) => {
     const name = printable(pod.name, 100);
     const restarts = restartsOf(pod);
     if (restarts >= mostRestarts) return `${name} restarted ${restarts} times`;

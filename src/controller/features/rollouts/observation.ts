@@ -6,7 +6,6 @@ import { concurrently } from '../../../async/concurrently.ts';
 import { printable } from '../../../names/printable.ts';
 import { selects } from '../../../policy/resources/schemas.ts';
 import { wantedPods, type Rollout } from '../../../policy/resources/rollout.ts';
-import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { movableOf, type Movable } from './blocked.ts';
 import { workloadsOf, type PodCount, type RolledPod, type RolledWorkload } from './pods.ts';
@@ -28,17 +27,13 @@ export interface Observation extends Movable {
   readonly possible: ReadonlySet<RolledPod>;
 }
 
-export interface LookOptions {
-  readonly count: PodCount;
-  readonly volumesPermit: VolumesPermit;
-  readonly leader: LeaderContext;
-}
-
 /** @throws KubeError */
 export async function lookAt(
   rollout: Rollout,
   before: Progress | undefined,
-  { count, volumesPermit, leader }: LookOptions,
+  count: PodCount,
+  volumesPermit: VolumesPermit,
+  leader: LeaderContext,
 ): Promise<readonly Observation[]> {
   const { architecture, steps } = rollout;
   const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
@@ -46,7 +41,8 @@ export async function lookAt(
   // All at once, so that images that are not known cost one wait. Memory limits the lookups under way.
   const all = await Promise.all(
     workloads.map(async (workload) => {
-      const newest = newestOf(workload);
+      const running = workload.pods.flatMap((pod) => pod.running ?? []);
+      const [newest] = running.toSorted((a, b) => b.createdAt - a.createdAt);
       const movable = newest ? await movableOf(leader, newest, rollout, before?.startedAt) : {};
       return { workload, movable };
     }),
@@ -61,12 +57,6 @@ export async function lookAt(
     const blocked = isElsewhere && { blocked: `its volumes cannot be used on ${architecture}` };
     return { workload, wanted, ofStep, possible, ...movable, ...blocked };
   });
-}
-
-function newestOf({ pods }: RolledWorkload): RunningPod | undefined {
-  return pods
-    .flatMap(({ running }) => running ?? [])
-    .reduce<RunningPod | undefined>((a, b) => (a && a.createdAt >= b.createdAt ? a : b), undefined);
 }
 
 /** Reads no more volumes than are needed for `wanted` pods. */

@@ -35,9 +35,9 @@ const eventReasons = {
 interface Held {
   readonly step: string;
   /** `undefined`: nothing holds it. */
-  readonly since?: number | undefined;
+  since: number | undefined;
   /** Whether an event said so. */
-  readonly isTold: boolean;
+  isTold: boolean;
 }
 
 type Leader = Pick<LeaderContext, 'caches' | 'events' | 'log' | 'metrics'>;
@@ -85,11 +85,12 @@ export class RolloutReports {
     const key = keyOf(object);
     const id = `${attempt}/${step}`;
     const known = this.#held.get(key);
-    const before: Held = known?.step === id ? known : { step: id, isTold: false };
-    const since = held === undefined ? undefined : (before.since ?? now);
-    const isNews = since !== undefined && !before.isTold && now - since >= heldMs;
-    this.#held.set(key, { step: id, since, isTold: before.isTold || isNews });
-    if (isNews) this.#record(object, 'Normal', 'RolloutHeld', message);
+    const hold = known?.step === id ? known : { step: id, since: undefined, isTold: false };
+    this.#held.set(key, hold);
+    hold.since = held === undefined ? undefined : (hold.since ?? now);
+    if (hold.since === undefined || hold.isTold || now - hold.since < heldMs) return;
+    hold.isTold = true;
+    this.#record(object, 'Normal', 'RolloutHeld', message);
   }
 
   #record(object: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string): void {

@@ -91,11 +91,7 @@ export class RolloutReconciler {
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
-    const seen = await lookAt(rollout, before, {
-      count,
-      volumesPermit: this.#volumesPermit,
-      leader: this.#leader,
-    });
+    const seen = await lookAt(rollout, before, count, this.#volumesPermit, this.#leader);
     const workloads = seen.map(({ workload }) => workload);
     const missing = missingIn(rollout, workloads, count);
     const verdict = before && this.#verdict(key, rollout, before, seen, now);
@@ -143,10 +139,10 @@ export class RolloutReconciler {
 
   #hasNodes(architecture: string): boolean {
     const { caches, configuration } = this.#leader;
-    if (configuration().schedulableArchitectures.includes(architecture)) return true;
-    for (const node of caches.nodes.values())
-      if (node.architecture === architecture && !node.deleting) return true;
-    return false;
+    return (
+      configuration().schedulableArchitectures.includes(architecture) ||
+      [...caches.nodes.values()].some((node) => node.architecture === architecture && !node.deleting)
+    );
   }
 
   async #write(object: KubeObject, status: ResourceStatus): Promise<void> {

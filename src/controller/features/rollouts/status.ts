@@ -3,10 +3,10 @@ import * as v from 'valibot';
 import { type KubeObject, timeOf } from '../../../kube/api/objects.ts';
 import { timeText } from '../../../kube/events/events.ts';
 import { printable } from '../../../names/printable.ts';
-import { newPodsValues, type NewPods } from '../../../policy/effective/policy.ts';
+import { newPodsValues } from '../../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../../policy/resources/rollout.ts';
-import { conditionsOf, type Finding, type ResourceStatus } from '../../write/conditions.ts';
-import { phases, retryAt, type Phase, type Progress } from './progress.ts';
+import { conditionsOf, type Finding } from '../../write/conditions.ts';
+import { phases, retryAt, type Progress } from './progress.ts';
 
 /** Enough for a namespace, and a status of 30 KB. */
 const maxWorkloads = 100;
@@ -24,21 +24,7 @@ export interface WorkloadStatus {
   readonly blocked?: string;
 }
 
-export interface RolloutStatus extends ResourceStatus {
-  readonly phase: Phase;
-  readonly newPods?: NewPods;
-  readonly message: string;
-  readonly step: number;
-  readonly share: string;
-  readonly attempt: number;
-  readonly startedAt: string;
-  readonly reachedAt?: string;
-  readonly endedAt?: string;
-  readonly retryAt?: string;
-  readonly pods: number;
-  readonly moved: number;
-  readonly workloads: readonly WorkloadStatus[];
-}
+export type RolloutStatus = ReturnType<typeof rolloutStatus>;
 
 const time = v.pipe(v.unknown(), v.transform(timeOf), v.minValue(1));
 
@@ -65,7 +51,7 @@ export function rolloutStatus(
   workloads: readonly WorkloadStatus[],
   object: KubeObject,
   now: number,
-): RolloutStatus {
+) {
   const { phase, newPods, step, attempt, startedAt, reachedAt, endedAt } = progress;
   const message = printable(progress.message, 1024);
   const retry = retryAt(rollout, progress);
@@ -75,7 +61,7 @@ export function rolloutStatus(
     ...(newPods && { newPods }),
     message,
     step,
-    share: shareOf(rollout, progress),
+    share: newPods === 'Other' ? '0%' : formatStep(rollout.steps[step] ?? { percent: 100 }),
     attempt,
     startedAt: timeText(startedAt),
     ...(reachedAt !== undefined && { reachedAt: timeText(reachedAt) }),
@@ -87,19 +73,10 @@ export function rolloutStatus(
   };
 }
 
-export function invalidStatus(
-  problems: readonly string[],
-  object: KubeObject,
-  now: number,
-): ResourceStatus & { readonly message: string } {
+export function invalidStatus(problems: readonly string[], object: KubeObject, now: number) {
   const message = printable(`Rollout ignored: ${problems.join('; ')}`, 1024);
   const finding: Finding = { type: 'Available', status: 'False', reason: 'Invalid', message };
   return { message, ...conditionsOf(object, [finding], now) };
-}
-
-function shareOf({ steps }: Rollout, { phase, step }: Progress): string {
-  if (phase === 'RolledBack' || phase === 'Aborted') return '0%';
-  return formatStep(steps[step] ?? { percent: 100 });
 }
 
 function findingsOf({ phase, held }: Progress, message: string): readonly Finding[] {
