@@ -90,9 +90,8 @@ export function createDriftMonitor(leader: LeaderContext) {
 
   function due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
     const now = serverNow();
-    const after = Math.min(lookedAt, now);
+    for (const { image } of tags) if (nextCheckAt(image, intervalMs, lookedAt) <= now) waiting.add(image);
     lookedAt = now;
-    for (const { image } of tags) if (nextCheckAt(image, intervalMs, after) <= now) waiting.add(image);
     return tags.filter(({ image }) => waiting.has(image));
   }
 

@@ -38,7 +38,8 @@ export function runningTags(
     const before = found.size;
     const count = counts.get(pod.namespace) ?? 0;
     if (count >= maxTags) continue;
-    for (const written of new Set(pod.images.filter(isPulled).map(({ image }) => image))) {
+    const pulled = pod.images.filter(({ image, pullPolicy }) => pullPolicyOf(image, pullPolicy) !== 'Never');
+    for (const written of new Set(pulled.map(({ image }) => image))) {
       const reference = validReference(written, parse);
       if (reference === undefined || reference.digest !== undefined) continue;
       const { text: image, repository } = reference;
@@ -49,10 +50,6 @@ export function runningTags(
     counts.set(pod.namespace, count + found.size - before);
   }
   return found;
-}
-
-function isPulled({ image, pullPolicy }: RunningPod['images'][number]): boolean {
-  return pullPolicyOf(image, pullPolicy) !== 'Never';
 }
 
 /**
@@ -66,15 +63,13 @@ export function runningDigests(
   const pulled = uses.flatMap(({ pod, image }) =>
     reportsPlatforms(nodes.get('', pod.node))
       ? []
-      : pulledReferences(pod, image).map((reference) => ({ pod, digest: digestIn(reference) })),
+      : pulledReferences(pod, image).map((reference) => {
+          return { pod, digest: reference.slice(reference.indexOf('@') + 1) };
+        }),
   );
   const groups = [...Map.groupBy(pulled, ({ digest }) => digest)];
   groups.sort(([, a], [, b]) => b.length - a.length);
   return new Map(groups.map(([digest, all]) => [digest, all.map(({ pod }) => pod)]));
-}
-
-function digestIn(reference: string): string {
-  return reference.slice(reference.indexOf('@') + 1);
 }
 
 /** Some of many images, taken in turn from each namespace; the same ones each time. */

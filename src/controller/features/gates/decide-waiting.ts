@@ -9,7 +9,7 @@ import { createNodeHostnames } from '../../../cluster/nodes.ts';
 import { createPullableNodes } from '../../../cluster/pullable-nodes.ts';
 import { pullSecretNames } from '../../../credentials/sources/pull-secrets.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
-import type { ChosenSide, PlacementDecision, PlacementInput } from '../../../placement/decision.ts';
+import type { PlacementDecision } from '../../../placement/decision.ts';
 import { isUnknown } from '../../../placement/rules/images/unknown.ts';
 import type { Rule } from '../../../placement/rules/rules.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
@@ -65,13 +65,6 @@ export function targetOf(pod: Pod, { sealOf }: Pick<LeaderContext, 'sealOf'>): P
   const seal = sealOf?.('Pod', namespace, pod.metadata);
   const pullSecrets = { names: pullSecretNames(pod.spec) };
   return { pod, namespace, pullSecrets, waiting: true, ...(seal && { seal }) };
-}
-
-/** @param side what was chosen for a pod in a rollout */
-export function withSide(input: PlacementInput, side: ChosenSide | undefined): PlacementInput {
-  const { rollout } = input.policy;
-  if (rollout === undefined || side === undefined) return input;
-  return { ...input, policy: { ...input.policy, rollout: { ...rollout, newPods: side } } };
 }
 
 /** Whether everything is known but where a rollout puts the pod. */

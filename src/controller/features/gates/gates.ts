@@ -18,7 +18,7 @@ import { isCode, KubeError } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { keyOf } from '../../../kube/queue.ts';
 import { decide } from '../../../placement/decide.ts';
-import type { ChosenSide, PlacementDecision } from '../../../placement/decision.ts';
+import type { PlacementDecision } from '../../../placement/decision.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
 import type { Enqueue, Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
 import {
@@ -28,7 +28,6 @@ import {
   reasonOf,
   retryMsOf,
   targetOf,
-  withSide,
 } from './decide-waiting.ts';
 import { describeRecorded, GateEvents, whyGated } from './events.ts';
 import { isRefusal, placePod, showSummary, ungatePod, type Removal } from './remove-gate.ts';
@@ -39,7 +38,6 @@ import {
   mostMs,
   nextAttemptMs,
   WaitingPods,
-  type GateMeters,
   type WaitingPod,
 } from './waiting.ts';
 
@@ -73,7 +71,7 @@ class Gates implements Work {
   readonly #leader: LeaderContext;
   readonly #pods: WaitingPods;
   readonly #events: GateEvents;
-  readonly #meters: GateMeters;
+  readonly #meters: ReturnType<typeof bindGateMetrics>;
   readonly #readNow: ReturnType<typeof createPodReader>;
   readonly #sourcesOf: (isExpired: boolean) => PlacementSources;
 
@@ -150,13 +148,14 @@ class Gates implements Work {
     const attempt = (within: AbortSignal) =>
       unlessAborted(placementOf(targetOf(pod, this.#leader), sources, { budgetMs }), within);
     const placed = await limited(budgetMs + graceMs, signal, attempt, this.#leader.clock.sleep);
-    const { input } = placed;
-    const { rollout } = input.policy;
-    let side: ChosenSide | undefined;
-    // Expired pods take no part in a rollout.
-    if (rollout && isToChoose(placed.decision))
-      side = isExpired ? 'Other' : await this.#leader.rollouts.choose(pod, rollout);
-    const decision = side === undefined ? placed.decision : decide(withSide(input, side));
+    let { decision } = placed;
+    const { policy } = placed.input;
+    const { rollout } = policy;
+    if (rollout && isToChoose(decision)) {
+      // Expired pods take no part in a rollout.
+      const newPods = isExpired ? 'Other' : await this.#leader.rollouts.choose(pod, rollout);
+      decision = decide({ ...placed.input, policy: { ...policy, rollout: { ...rollout, newPods } } });
+    }
     if (decision.outcome === 'gated') {
       waiting.conflictsSince = undefined;
       const reason = reasonOf(decision);

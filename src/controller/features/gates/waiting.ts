@@ -28,8 +28,7 @@ const waitingReasons = ['new', 'lookup', 'refused', ...factsErrorCodes] as const
 export type WaitingReason = (typeof waitingReasons)[number];
 
 /** Upper bounds of ages, milliseconds. */
-export const ageBuckets = { '10s': 10_000, '1m': 60_000, '5m': 300_000, older: Infinity } as const;
-export type AgeBucket = keyof typeof ageBuckets;
+const ageBuckets = { '10s': 10_000, '1m': 60_000, '5m': 300_000, older: Infinity };
 
 const gatedPods = gauge('archwright_gated_pods', 'Gated pods, by age (below the bound) and reason.', {
   age: Object.keys(ageBuckets),
@@ -62,13 +61,8 @@ const gateFailures = counter(
 
 export const gateMetrics: readonly MetricSpec[] = [gatedPods, gateDecisions, gatedSeconds, gateFailures];
 
-export type GateMeters = ReturnType<typeof bindGateMetrics>;
-
 /** @param waiting the labels of each pod in `gatedPods` */
-export function bindGateMetrics(
-  metrics: Metrics,
-  waiting: () => Iterable<{ readonly age: AgeBucket; readonly reason: WaitingReason }>,
-) {
+export function bindGateMetrics(metrics: Metrics, waiting: () => ReturnType<WaitingPods['all']>) {
   const seconds = metrics.histogram(gatedSeconds);
   const show = itemCounts(metrics, gatedPods);
   metrics.beforeScrape(() => show(waiting(), (labels) => [labels]));
@@ -147,9 +141,8 @@ export class WaitingPods {
   }
 }
 
-function bucketOf(ageMs: number): AgeBucket {
-  for (const [name, bound] of Object.entries(ageBuckets)) if (ageMs < bound) return name as AgeBucket;
-  return 'older';
+function bucketOf(ageMs: number): string {
+  return Object.entries(ageBuckets).find(([, bound]) => ageMs < bound)?.[0] ?? 'older';
 }
 
 /**
