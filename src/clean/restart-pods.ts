@@ -5,7 +5,7 @@
 import type { KubeObject, OwnerReference, Pod, PodWithStatus } from '../kube/api/objects.ts';
 import { namespacedPath, paths, type NamespacedPath } from '../kube/api/paths.ts';
 import { recordedIn } from '../placement/record/read.ts';
-import { controllerOf, ownerPath } from '../controller/pods/workload.ts';
+import { controllerOf, ownersPath } from '../controller/pods/workload.ts';
 import type { Change, CleanRun } from './run.ts';
 
 const step = 'restarted workloads';
@@ -57,7 +57,7 @@ async function workloadsOf(run: CleanRun): Promise<ReadonlyMap<string, string>> 
 
 /** The Deployment of a ReplicaSet; any other owner itself. */
 async function topOf(run: CleanRun, namespace: string, owner: OwnerReference): Promise<OwnerReference> {
-  const path = owner.kind === 'ReplicaSet' ? ownerPath(namespace, owner) : undefined;
+  const path = owner.kind === 'ReplicaSet' ? ownersPath(owner, namespace, owner.name) : undefined;
   const found = path === undefined ? undefined : await run.read<KubeObject>(path);
   return (found && controllerOf(found)) ?? owner;
 }

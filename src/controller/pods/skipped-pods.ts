@@ -12,12 +12,6 @@ import type { LeaderContext } from '../lead/feature.ts';
 import type { Webhook } from '../state/webhooks-file.ts';
 import { isRecord } from '../../names/values.ts';
 
-/** Whether the webhook is called when a pod like this is created. */
-export type InScope = (
-  pod: Pick<RunningPod, 'namespace' | 'labels'>,
-  namespaceLabels: Readonly<Record<string, string>>,
-) => boolean;
-
 /**
  * Input of the webhook's decision about a pod, from the leader's caches.
  * @param metadata of a pod: its labels, and for rollouts its owner
@@ -57,12 +51,15 @@ export function skippedPods(
   };
 }
 
-/** The pods that these webhooks are called for. Match conditions (CEL) are not evaluated. */
-export function scopeOf(webhooks: readonly Webhook[]): InScope {
+/** @returns whether these webhooks are called for a new pod. Match conditions (CEL) are not evaluated */
+export function scopeOf(webhooks: readonly Webhook[]) {
   const selectors = webhooks.filter(isForNewPods).map(({ namespaceSelector, objectSelector }) => {
     return { namespaces: selectorOf(namespaceSelector), objects: selectorOf(objectSelector) };
   });
-  return ({ namespace, labels }, namespaceLabels) =>
+  return (
+    { namespace, labels }: Pick<RunningPod, 'namespace' | 'labels'>,
+    namespaceLabels: Readonly<Record<string, string>>,
+  ): boolean =>
     selectors.some(
       ({ namespaces, objects }) =>
         selects(namespaces, { ...namespaceLabels, 'kubernetes.io/metadata.name': namespace }) &&

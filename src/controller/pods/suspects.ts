@@ -35,8 +35,8 @@ const named: readonly RegExp[] = [
 /** glibc sysdeps/x86/dl-prop.h: linked with `-z x86-64-v3`. A path and the program's prefix precede it. */
 const unnamed = /: CPU ISA level is lower than required$/;
 
-/** @param text the end of a log, or a termination message; the last such line counts */
-export function missedLevelIn(text: string): MissedLevel | undefined {
+/** The last such line counts. */
+function missedLevelIn(text: string): MissedLevel | undefined {
   for (const line of text.split('\n').reverse()) {
     const end = line.trimEnd();
     const digit = named.map((form) => form.exec(end)?.[1]).find(Boolean);
@@ -52,14 +52,11 @@ const wholeText = /^exec \/?[^\n]{0,4096}: exec format error\s*$/;
 /** 1 and 255: runc before and after 1.2. 1: Go, and programs that load a library. 127: glibc. */
 const exitCodes: ReadonlySet<number | undefined> = new Set([1, 127, 255]);
 
-export function isExecFormatError(text: string | undefined): boolean {
-  return text !== undefined && wholeText.test(text);
-}
-
 /** @param text a termination message, or the end of a log */
 export function failureIn(text: string | undefined): Failure | undefined {
-  if (isExecFormatError(text)) return { kind: 'exec-format' };
-  const missed = text === undefined ? undefined : missedLevelIn(text);
+  if (text === undefined) return undefined;
+  if (wholeText.test(text)) return { kind: 'exec-format' };
+  const missed = missedLevelIn(text);
   return missed && { kind: 'cpu-level', missed };
 }
 

@@ -2,17 +2,9 @@
 import type { V1JobSpec, V1JobStatus, V1PodFailurePolicyRule } from '@kubernetes/client-node';
 import type { KubeClient } from '../../kube/api/client.ts';
 import { isCode } from '../../kube/api/errors.ts';
-import type {
-  Json,
-  KubeObject,
-  NodeSelectorTerm,
-  OwnerReference,
-  Pod,
-  PodTemplate,
-} from '../../kube/api/objects.ts';
+import type { Json, KubeObject, OwnerReference, Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { namespacedPath, paths, type NamespacedPath } from '../../kube/api/paths.ts';
 import type { ObjectReference } from '../../kube/events/events.ts';
-import { pinsNode } from '../../placement/pod/terms.ts';
 
 export interface Workload {
   /** The top owner that could be found. */
@@ -64,13 +56,12 @@ export function controllerOf({ metadata }: KubeObject): OwnerReference | undefin
   return apiVersion.length + kind.length + name.length + uid.length > maxOwnerLength ? undefined : owner;
 }
 
-/** API path of all owners of a kind, in a namespace or in all; `undefined` for other kinds. */
-export function ownersPath({ apiVersion, kind }: OwnerReference, namespace?: string): string | undefined {
-  return owners[`${apiVersion} ${kind}`]?.(namespace);
-}
-
-/** API path of an owner; `undefined` for other kinds. */
-export function ownerPath(namespace: string, { apiVersion, kind, name }: OwnerReference): string | undefined {
+/** API path of an owner, or of all of its kind, in a namespace or in all; `undefined` for other kinds. */
+export function ownersPath(
+  { apiVersion, kind }: OwnerReference,
+  namespace?: string,
+  name?: string,
+): string | undefined {
   return owners[`${apiVersion} ${kind}`]?.(namespace, name);
 }
 
@@ -93,7 +84,7 @@ export async function workloadOf(
   owner: OwnerReference,
   reader: Reader,
 ): Promise<Workload | undefined> {
-  const path = ownerPath(namespace, owner);
+  const path = ownersPath(owner, namespace, owner.name);
   const found = path === undefined ? 'unknown' : await readOwner<Owner>(path, owner, reader);
   if (found === 'gone') return undefined;
   if (found === 'unknown') return { top: referenceOf(namespace, owner), wanted: undefined };
@@ -112,30 +103,20 @@ function wantedBy({ spec = {}, status }: Owner): number | undefined {
   return Math.max(0, Math.min(parallelism, left));
 }
 
+interface OwnedPod {
+  readonly owner: OwnerReference | undefined;
+}
+
 /** Whether a pod's owner makes one for each node. */
-export function isDaemon<T extends { readonly owner: OwnerReference | undefined }>(
-  pod: T,
-): pod is T & { readonly owner: OwnerReference } {
+export function isDaemon<T extends OwnedPod>(pod: T): pod is T & { readonly owner: OwnerReference } {
   return pod.owner?.kind === 'DaemonSet';
 }
 
 /** Whether a DaemonSet made the pod from a template that the webhook places. */
-export function isOfPlacedTemplate<T extends { readonly owner: OwnerReference | undefined }>(
+export function isOfPlacedTemplate<T extends OwnedPod>(
   pod: T,
 ): pod is T & { readonly owner: OwnerReference } {
   return isDaemon(pod) && pod.owner.apiVersion === daemonSetApiVersion;
-}
-
-/** Whether the pod is made for one node (DaemonSet, OpenKruise): every required term names the node. */
-export function isPinned({
-  owner,
-  nodeChoice,
-}: {
-  readonly owner: OwnerReference | undefined;
-  readonly nodeChoice: { readonly terms?: readonly NodeSelectorTerm[] | undefined } | undefined;
-}): boolean {
-  const terms = nodeChoice?.terms ?? [];
-  return owner !== undefined && terms.length > 0 && terms.every(pinsNode);
 }
 
 /**

@@ -14,14 +14,16 @@ import { podReference, referenceOf, workloadOf } from '../pods/workload.ts';
 const repeatMs = 30 * 60_000;
 const maxRemembered = 5000;
 
+type Leader = Pick<LeaderContext, 'client' | 'clock' | 'events' | 'log' | 'signal'>;
+
 export class Reporter {
-  readonly #leader: Pick<LeaderContext, 'client' | 'clock' | 'events' | 'log' | 'signal'>;
+  readonly #leader: Leader;
   /** When a cause was reported last. */
   readonly #reportedAt = new BoundedMap<string, number>(maxRemembered);
   /** By the UID of the pods' owner. */
   readonly #workloads = new BoundedMap<string, Promise<ObjectReference>>(maxRemembered);
 
-  constructor(leader: Pick<LeaderContext, 'client' | 'clock' | 'events' | 'log' | 'signal'>) {
+  constructor(leader: Leader) {
     this.#leader = leader;
   }
 

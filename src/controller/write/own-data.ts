@@ -44,8 +44,7 @@ export async function writeSecret(
   const data = Object.entries(texts).map(([key, text]): [string, string | null] => {
     return [key, text && Buffer.from(text).toString('base64')];
   });
-  const path = paths.secrets(leader.namespace, name);
-  await write(leader, path, { kind: 'Secret', name, type }, resourceVersion, Object.fromEntries(data));
+  await write(leader, { kind: 'Secret', name, type }, resourceVersion, Object.fromEntries(data));
 }
 
 export type NotesData = Readonly<Record<string, string>>;
@@ -79,9 +78,8 @@ export async function changeNotes<T>(
       const changed = Object.entries(wanted).filter(([key, text]) => text !== before[key]);
       const data: Record<string, string | null> = Object.fromEntries(changed);
       for (const key of Object.keys(before)) if (!Object.hasOwn(wanted, key)) data[key] = null;
-      const path = paths.configMaps(leader.namespace, name);
       if (Object.keys(data).length > 0)
-        await write(leader, path, { kind: 'ConfigMap', name }, present?.metadata?.resourceVersion, data);
+        await write(leader, { kind: 'ConfigMap', name }, present?.metadata?.resourceVersion, data);
       return result;
     } catch (error) {
       if (!isCode(error, 'conflict') || left === 1) throw error;
@@ -98,20 +96,20 @@ const versionOfNone = '1';
 /** @param data `null` removes a key */
 async function write(
   { client, namespace, signal }: Leader,
-  path: string,
   {
     kind,
     name,
-    type,
+    ...type
   }: { readonly kind: 'Secret' | 'ConfigMap'; readonly name: string; readonly type?: string },
   resourceVersion: string | undefined,
   data: Readonly<Record<string, string | null>>,
 ): Promise<void> {
-  const labels = kind === 'Secret' ? ownLabels : namedLabels;
+  const [pathOf, labels] = kind === 'Secret' ? [paths.secrets, ownLabels] : [paths.configMaps, namedLabels];
+  const path = pathOf(namespace, name);
   if (resourceVersion === undefined) {
     const metadata = { name, namespace, labels, resourceVersion: versionOfNone };
     const texts = Object.fromEntries(Object.entries(data).filter(([, text]) => text !== null));
-    const object = { apiVersion: 'v1', kind, metadata, ...(type !== undefined && { type }), data: texts };
+    const object = { apiVersion: 'v1', kind, metadata, ...type, data: texts };
     await client.patch(path, applied(object), { signal });
   } else {
     const body = { metadata: { resourceVersion, labels }, data };

@@ -6,6 +6,7 @@ import type { Pod, PodTemplate } from '../../../kube/api/objects.ts';
 import { decide } from '../../../placement/decide.ts';
 import type { PlacementDecision } from '../../../placement/decision.ts';
 import { expressionGroups } from '../../../placement/patch/additions.ts';
+import { pinsNode } from '../../../placement/pod/terms.ts';
 import { ownArchitecturesOf } from '../../../placement/rules/constraint/own.ts';
 import type { CachedNode } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
@@ -15,7 +16,6 @@ import {
   daemonTemplateOf,
   isDaemon,
   isOfPlacedTemplate,
-  isPinned,
   lossesLeft,
   workloadOf,
   type Workload,
@@ -59,7 +59,8 @@ export async function verdictOf(
     const template = await daemonTemplateOf(pod, leader);
     return typeof template === 'string' ? later : daemonVerdict(template, context, architecture, 'unplaced');
   }
-  if (isDaemon(pod) || isPinned(pod)) {
+  const terms = pod.nodeChoice?.terms ?? [];
+  if (isDaemon(pod) || (terms.length > 0 && terms.every(pinsNode))) {
     // Another controller chooses the node, for example of OpenKruise. Its template is unknown.
     const { metadata: { labels, annotations } = {}, spec } = now;
     const { nodeName: _, affinity: _affinity, ...withoutNode } = spec;
