@@ -17,7 +17,7 @@ import {
 } from '../../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
-import { checkTag, type CheckResult } from './check.ts';
+import { checkTag } from './check.ts';
 import { changeNotes, getNotes } from '../../write/own-data.ts';
 import { createReports, driftMetrics } from './reports.ts';
 import {
@@ -71,7 +71,14 @@ export function createDriftMonitor(leader: LeaderContext) {
       intervalMs === 0 ? new Map<string, RunningTag>() : runningTags(caches.runningPods.values(), parse);
     forget(tags);
     const chosen = fairShare([...tags.values()], maxTags, namespacesOf);
-    await checkAll(due(chosen, intervalMs));
+    const now = serverNow();
+    for (const { image } of chosen) if (nextCheckAt(image, intervalMs, lookedAt) <= now) waiting.add(image);
+    lookedAt = now;
+    const due = chosen.filter(({ image }) => waiting.has(image));
+    const until = clock.monotonic() + checksMs;
+    await concurrently(inTurn(due, namespacesOf), concurrentChecks, async (tag) => {
+      if (clock.monotonic() < until) await check(tag);
+    });
     reports.show(drifted.values(), { checked: chosen.length, leftOut: tags.size - chosen.length });
     const wanted = notesOf([...drifted.values()], (image) => namespacesOf(tags.get(image) ?? { uses: [] }));
     await changeNotes(leader, configMap, () => [wanted, undefined]);
@@ -88,35 +95,15 @@ export function createDriftMonitor(leader: LeaderContext) {
     hasNotes = true;
   }
 
-  function due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
-    const now = serverNow();
-    for (const { image } of tags) if (nextCheckAt(image, intervalMs, lookedAt) <= now) waiting.add(image);
-    lookedAt = now;
-    return tags.filter(({ image }) => waiting.has(image));
-  }
-
-  async function checkAll(tags: readonly RunningTag[]): Promise<void> {
-    const until = clock.monotonic() + checksMs;
-    await concurrently(inTurn(tags, namespacesOf), concurrentChecks, async (tag) => {
-      if (clock.monotonic() < until) await check(tag);
-    });
-  }
-
   async function check(tag: RunningTag): Promise<void> {
     waiting.delete(tag.image);
     const known = drifted.get(tag.image);
     const refused = refusals.get(tag.image) ?? 0;
-    const checked = await checkTag({ leader, tag, use: useFor(tag, refused), known });
-    reports.checked(checked.result);
-    if (/^(?:unauthorized|forbidden|not-found)$/u.test(checked.result)) refusals.set(tag.image, refused + 1);
-    if (checked.known) await note(tag, checked.known, known);
-  }
-
-  async function note(
-    tag: RunningTag,
-    { digest, change, pulled }: NonNullable<CheckResult['known']>,
-    known: DriftedTag | undefined,
-  ): Promise<void> {
+    const { result, known: now } = await checkTag({ leader, tag, use: useFor(tag, refused), known });
+    reports.checked(result);
+    if (/^(?:unauthorized|forbidden|not-found)$/u.test(result)) refusals.set(tag.image, refused + 1);
+    if (now === undefined) return;
+    const { digest, change, pulled } = now;
     if (change === undefined) return void drifted.delete(tag.image);
     const { lost, gained } = change;
     const since = known?.digest === digest ? known.since : serverNow();

@@ -217,12 +217,10 @@ class Gates implements Work {
     if (removal.kind === 'gate-only') {
       this.#meters.removed('gate-only', waiting.ageMs);
       this.#events.placementFailed(removal.pod, removal.why);
-    } else this.#placed(waiting, removal.pod, removal.decision);
-    return undefined;
-  }
-
-  #placed(waiting: WaitingPod, pod: Pod, decision: PlacementDecision): void {
+      return undefined;
+    }
     const { ageMs: waitedMs } = waiting;
+    const { pod, decision } = removal;
     const { outcome, message, required, replaces } = decision;
     this.#meters.removed(outcome, waitedMs);
     if (outcome === 'fallback' || outcome === 'allowed-unknown')
@@ -234,5 +232,6 @@ class Gates implements Work {
     if (before?.length && now?.length && !now.some((name) => before.includes(name)))
       this.#events.contradiction(pod, before, now);
     this.#leader.log.debug({ pod: keyOf(pod), outcome, waitedMs }, 'a scheduling gate was removed');
+    return undefined;
   }
 }
