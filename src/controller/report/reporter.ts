@@ -66,23 +66,17 @@ export class Reporter {
   workloadOf(namespace: string, owner: OwnerReference): Promise<ObjectReference> {
     const known = this.#workloads.get(owner.uid);
     if (known) return known;
-    const reading = this.#read(namespace, owner);
+    const itself = referenceOf(namespace, owner);
+    const reading = workloadOf(namespace, owner, this.#leader).then(
+      (workload) => workload?.top ?? itself,
+      (error: unknown) => {
+        this.#workloads.delete(owner.uid);
+        const about = { namespace, owner: owner.name, error: messageOf(error) };
+        this.#leader.log.debug(about, 'the owner of a pod cannot be read');
+        return itself;
+      },
+    );
     this.#workloads.set(owner.uid, reading);
     return reading;
-  }
-
-  async #read(namespace: string, owner: OwnerReference): Promise<ObjectReference> {
-    const { client, signal, log } = this.#leader;
-    try {
-      const workload = await workloadOf(namespace, owner, { client, signal });
-      return workload?.top ?? referenceOf(namespace, owner);
-    } catch (error) {
-      this.#workloads.delete(owner.uid);
-      log.debug(
-        { namespace, owner: owner.name, error: messageOf(error) },
-        'the owner of a pod cannot be read',
-      );
-      return referenceOf(namespace, owner);
-    }
   }
 }

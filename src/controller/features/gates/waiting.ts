@@ -159,25 +159,20 @@ const reads = { perSecond: 2, burst: 10 };
 const readsOfNamespace = { perSecond: 0.5, burst: 5 };
 const maxNamespaces = 5000;
 
-export type PodRead =
-  /** With the fields of a decision. */
-  | { readonly kind: 'waiting'; readonly pod: Pod }
-  /** It does not exist any more, or waits no more. */
-  | { readonly kind: 'gone' }
-  /** Its namespace may read again after `ms`. */
-  | { readonly kind: 'later'; readonly ms: number };
-
-/** @returns reads a pod now @throws KubeError */
+/**
+ * @returns reads a pod now, with the fields of a decision. `gone`: it does not exist any more, or waits no more;
+ * `later`: its namespace may read again after `ms`; throws KubeError
+ */
 export function createPodReader({ client, clock }: Pick<LeaderContext, 'client' | 'clock'>) {
   const limiter = createRateLimiter({ ...reads, clock });
   const limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);
-  return async ({ metadata = {} }: Pod, signal: AbortSignal): Promise<PodRead> => {
+  return async ({ metadata = {} }: Pod, signal: AbortSignal) => {
     const { name = '', namespace = '', uid } = metadata;
     const waitMs = limiters.of(namespace).tryTake() || limiter.tryTake();
-    if (waitMs > 0) return { kind: 'later', ms: Math.ceil(waitMs) };
+    if (waitMs > 0) return { kind: 'later', ms: Math.ceil(waitMs) } as const;
     const reading = client.get<KubeObject>(paths.pods(namespace, name), { signal });
     const now = await ignoring('not-found', reading);
     const trimmed = now?.metadata?.uid === uid && now && trimWaitingPod(now, (value) => value);
-    return trimmed ? { kind: 'waiting', pod: trimmed.pod } : { kind: 'gone' };
+    return trimmed ? ({ kind: 'waiting', pod: trimmed.pod } as const) : ({ kind: 'gone' } as const);
   };
 }

@@ -1,4 +1,8 @@
-/** What this leader has evicted. */
+/**
+ * What this leader has evicted, for two limits: the share of a workload, and one eviction for each cause. A
+ * pod of a workload that was evicted for a cause has successors; one on the wrong node again stays, because
+ * evictions do not help (no webhook, or an unknown constraint).
+ */
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
@@ -31,19 +35,16 @@ interface EvictionRecord {
   readonly at: number;
 }
 
-/**
- * What this leader has evicted, for two limits: the share of a workload, and one eviction for each cause. A
- * pod of a workload that was evicted for a cause has successors; one on the wrong node again stays, because
- * evictions do not help (no webhook, or an unknown constraint).
- */
+type Leader = Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>;
+
 export class Evictions {
-  readonly #leader: Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>;
+  readonly #leader: Leader;
   /** By uid of the pod. */
   #evicted = new Map<string, EvictionRecord>();
   /** Since when pods are evicted for a cause; server time, milliseconds. */
   readonly #causes = new BoundedMap<string, number>(maxCauses);
 
-  constructor(leader: Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>) {
+  constructor(leader: Leader) {
     this.#leader = leader;
   }
 

@@ -21,13 +21,8 @@ const longest = 100;
 /** Few, so that gates, which share the limiter, come first. */
 const workers = 4;
 
-export interface Ordered {
-  readonly pod: RolledPod;
-  readonly cost: number;
-}
-
 /** The pods that get a new cost. */
-export function podsToOrder({ pods }: RolledWorkload, step: Step): readonly Ordered[] {
+export function podsToOrder({ pods }: RolledWorkload, step: Step) {
   const groups = Map.groupBy(
     pods.filter(({ owner, running }) => owner.kind === 'ReplicaSet' && running !== undefined),
     ({ owner }) => owner.uid,
@@ -71,7 +66,7 @@ function costsOf({ running }: RolledPod) {
 
 /** A changed or refused pod keeps its cost. @throws KubeError if there is no answer */
 export async function orderPods(
-  ordered: readonly Ordered[],
+  ordered: ReturnType<typeof podsToOrder>,
   { client, signal }: Pick<LeaderContext, 'client' | 'signal'>,
 ): Promise<void> {
   await concurrently(ordered, workers, async ({ pod: { namespace, name, uid }, cost }) => {
