@@ -6,6 +6,7 @@ import { controllerRef } from '../../objects.ts';
 
 const second = 1000;
 export const healths = ['fine', 'fine', 'unready', 'crash', 'slow', 'flaky'] as const;
+export const stepLists = [['10%', '50%', '100%'], ['50%'], [2, '100%'], ['100%'], ['25%', '75%']] as const;
 export type Health = (typeof healths)[number];
 
 export interface ModelPod {
@@ -38,6 +39,17 @@ export function run(pod: ModelPod, now: number, ms: number, random: Random): boo
   pod.ready = isReady;
   pod.changedAt = now;
   return true;
+}
+
+/** After a rollback only moved pods are evicted, and never more ready pods than a quarter may be missing. */
+export function checkEviction(pod: ModelPod, pods: readonly ModelPod[], isEnded: boolean): void {
+  // A pod that waits without a choice does not count yet.
+  const all = pods.filter(({ workload, node, side }) => workload === pod.workload && (node ?? side));
+  const missing = all.filter(({ ready, deletedAt }) => !ready || deletedAt !== undefined).length;
+  if (pod.deletedAt !== undefined || (isEnded && pod.side !== 'Target'))
+    throw new Error(`${pod.name} is evicted, which did not move`);
+  if (pod.ready && missing >= Math.max(1, Math.floor(all.length / 4)))
+    throw new Error(`${pod.name} is evicted, while ${missing} of ${all.length} pods are missing`);
 }
 
 /** As the API server has it. */

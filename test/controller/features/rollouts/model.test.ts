@@ -1,18 +1,52 @@
 /**
  * Random rollouts of random workloads never stall in silence: each ends done, rolled back, aborted, paused by a
- * person, or waiting with a stated reason. `ROLLOUT_WALKS=10000` and `ROLLOUT_SEED` choose the walks.
+ * person, or waiting with a stated reason. A rollback moves its pods back, and no others. `ROLLOUT_WALKS=10000` and `ROLLOUT_SEED` choose the walks.
  */
 import t from 'tap';
+import type { RolloutStatus } from '../../../../src/controller/features/rollouts/status.ts';
 import { rollout } from '../../../policy/resources/objects.ts';
 import { sized } from '../../../support/exhaustive.ts';
 import { createRandom, type Random } from '../../../e2e/random.ts';
 import { startLeader } from '../../leader.ts';
-import { ModelCluster, stepLists } from './model.ts';
-import { isHeld, outcomeOf, outcomes, type Outcome } from './outcome.ts';
+import { stepLists } from './model-pod.ts';
+import { ModelCluster } from './model.ts';
 
 const walks = Number(process.env['ROLLOUT_WALKS'] ?? sized(200, 10_000));
 const firstSeed = Number(process.env['ROLLOUT_SEED'] ?? 1);
 const second = 1000;
+
+/** How a rollout may end, or stand. Anything else is a stall in silence. */
+const outcomes = ['done', 'rolled back', 'aborted', 'paused', 'waiting'] as const;
+type Outcome = (typeof outcomes)[number];
+
+/** @param isPaused by a person @param saidWhy it said lately what holds it, or it went on */
+function outcomeOf(
+  status: RolloutStatus | undefined,
+  isPaused: boolean,
+  saidWhy: boolean,
+): Outcome | undefined {
+  switch (status?.phase) {
+    case 'Complete':
+      return 'done';
+    case 'RolledBack':
+      return 'rolled back';
+    case 'Aborted':
+      return 'aborted';
+    case 'Paused':
+      return isPaused ? 'paused' : undefined;
+    case 'Waiting':
+      return status.message === '' ? undefined : 'waiting';
+    case 'Progressing':
+      return saidWhy ? 'waiting' : undefined;
+    case undefined:
+  }
+  return undefined;
+}
+
+function isHeld(status: RolloutStatus | undefined): boolean {
+  const condition = status?.conditions.find(({ type }) => type === 'Progressing');
+  return condition?.reason === 'Held' && (status?.workloads.some(({ blocked }) => blocked) ?? false);
+}
 
 function specOf(random: Random): object {
   const { spec } = rollout({
@@ -43,6 +77,8 @@ async function walk(cluster: ModelCluster, random: Random): Promise<Outcome> {
   const { status } = cluster;
   const isMoving = status?.step !== before?.step || status?.attempt !== before?.attempt;
   const outcome = outcomeOf(status, cluster.isPaused, saidWhy || isMoving);
+  const left = cluster.leftThere();
+  if (left.length > 0) throw new Error(`not moved back: ${left.join(' ')}: ${JSON.stringify(status)}`);
   if (outcome) return outcome;
   throw new Error(`it stalls: ${JSON.stringify(status)}`);
 }

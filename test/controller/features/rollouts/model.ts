@@ -26,7 +26,16 @@ import { createMetrics } from '../../../../src/telemetry/metrics.ts';
 import type { Random } from '../../../e2e/random.ts';
 import { noTimers } from '../../../support/fake-clock.ts';
 import { factsByImage } from '../../leader.ts';
-import { healths, ModelCache, objectOf, run, type Health, type ModelPod } from './model-pod.ts';
+import {
+  checkEviction,
+  healths,
+  ModelCache,
+  objectOf,
+  run,
+  stepLists,
+  type Health,
+  type ModelPod,
+} from './model-pod.ts';
 import { known, nodeOf, podPath, rolloutPath } from './world.ts';
 
 const second = 1000;
@@ -51,8 +60,8 @@ export class ModelCluster {
   #now = Date.parse('2026-11-01T00:00:00Z');
   #made = 0;
   #isKnown = true;
-  /** Whether a budget refuses all evictions. */
-  #isHeld = false;
+  /** Budgets hold each pod whose number is divisible by this; 0: none. */
+  #heldPart = 0;
   #arm: 'ready' | 'full' | 'absent' = 'ready';
   #health: Record<'amd' | 'arm', Health> = { amd: 'fine', arm: 'fine' };
   leaders = 1;
@@ -92,7 +101,7 @@ export class ModelCluster {
     this.#shares = new RolloutShares(this.#leader);
     this.#reconciler = new RolloutReconciler(this.#leader, new PodCounts(this.#leader));
     this.#rollout = { metadata: { namespace: 'shop', name: 'web', uid: 'r', generation: 1 }, spec };
-    this.#putRollout();
+    this.#caches.rollouts.set('web', this.#rollout);
     this.#putNodes();
   }
 
@@ -100,7 +109,7 @@ export class ModelCluster {
     return this.#rollout.status;
   }
   get isPaused(): boolean {
-    return (this.#rollout.spec as { paused?: boolean }).paused === true;
+    return 'paused' in this.#rollout.spec && this.#rollout.spec.paused === true;
   }
 
   /** Workloads with pods from before the rollout, on either side, in any health. */
@@ -108,22 +117,38 @@ export class ModelCluster {
     for (const workload of ['web', 'api'].slice(0, this.#random.below(2) + 1))
       this.#replicas[workload] = this.#random.below(11);
     this.#health = { amd: this.#healthByChance(), arm: this.#healthByChance() };
-    for (let tick = 0; tick < this.#random.below(5); tick += 1) await this.#live(30 * second);
+    for (let tick = 0; tick < this.#random.below(5); tick += 1) await this.#pass(30 * second);
     if (this.#random.chance(0.5)) this.#health = { amd: 'fine', arm: 'fine' };
   }
 
   async look(ms: number): Promise<void> {
-    await this.#live(ms);
+    await this.#pass(ms);
     await this.#reconciler.reconcile('shop/web');
   }
 
   /** How many pods of a workload are ready, on the architecture of the rollout and elsewhere. */
   ready(workload: string) {
-    const live = [...this.#pods.values()].filter(
-      (pod) => pod.workload === workload && pod.deletedAt === undefined && pod.ready,
-    );
+    const live = this.#live(workload).filter(({ ready }) => ready);
     const there = live.filter(({ node }) => node === 'arm').length;
     return { there, elsewhere: live.length - there };
+  }
+
+  /** Pods that were not moved back half an hour after a rollback, although no budget or unready pod holds them. */
+  leftThere(): readonly string[] {
+    if (!(this.#now - Date.parse(this.status?.endedAt ?? '') > 1800 * second)) return [];
+    const workloads = Object.keys(this.#replicas).map(this.#live.bind(this));
+    const isFine = ({ ready, health, node }: ModelPod) => ready && node && health[node] === 'fine';
+    const healthy = workloads.filter((pods) => pods.every(isFine)).flat();
+    return healthy.filter((pod) => pod.side === 'Target' && !this.#isHeld(pod)).map(({ name }) => name);
+  }
+
+  #live(workload: string): readonly ModelPod[] {
+    const pods = [...this.#pods.values()];
+    return pods.filter((pod) => pod.workload === workload && pod.deletedAt === undefined);
+  }
+
+  #isHeld({ name }: ModelPod): boolean {
+    return this.#heldPart > 0 && Number(name.split('-')[1]) % this.#heldPart === 0;
   }
 
   /** Something that people, nodes, registries or leaders do. */
@@ -135,7 +160,7 @@ export class ModelCluster {
       () => (this.#replicas[random.pick(workloads)] = random.below(11)),
       () => (this.#health = { ...this.#health, arm: random.pick(healths) }),
       () => (this.#health = { ...this.#health, amd: this.#healthByChance() }),
-      () => (this.#isHeld = !this.#isHeld),
+      () => (this.#heldPart = random.pick([0, 0, 1, 2])),
       () => (this.#isKnown = !this.#isKnown),
       () => {
         this.#arm = random.pick(['ready', 'ready', 'full', 'absent']);
@@ -164,11 +189,11 @@ export class ModelCluster {
     const generation = (this.#rollout.metadata?.generation ?? 0) + 1;
     const metadata = { ...this.#rollout.metadata, generation };
     this.#rollout = { ...this.#rollout, metadata, spec: { ...this.#rollout.spec, ...spec } };
-    this.#putRollout();
+    this.#caches.rollouts.set('web', this.#rollout);
   }
 
   /** ReplicaSets, scheduler and kubelets. */
-  async #live(ms: number): Promise<void> {
+  async #pass(ms: number): Promise<void> {
     this.#now += ms;
     for (const pod of this.#pods.values()) {
       const isGone = pod.deletedAt !== undefined && this.#now - pod.deletedAt > 10 * second;
@@ -178,9 +203,7 @@ export class ModelCluster {
       }
     }
     for (const [workload, wanted] of Object.entries(this.#replicas)) {
-      const live = [...this.#pods.values()].filter(
-        (pod) => pod.workload === workload && pod.deletedAt === undefined,
-      );
+      const live = this.#live(workload);
       const cost = (pod: ModelPod): number =>
         Number(pod.annotations['controller.kubernetes.io/pod-deletion-cost'] ?? 0);
       for (const pod of live
@@ -199,15 +222,8 @@ export class ModelCluster {
     const name = `${workload}-${(this.#made += 1)}`;
     const newPods = this.#isKnown ? this.status?.newPods : undefined;
     const times = { createdAt: this.#now, scheduledAt: this.#now, changedAt: this.#now };
-    const pod = {
-      name,
-      workload,
-      ...times,
-      ready: false,
-      restarts: 0,
-      annotations: {},
-      health: this.#health,
-    };
+    const state = { ready: false, restarts: 0, annotations: {}, health: this.#health };
+    const pod = { name, workload, ...times, ...state };
     const object = objectOf({ ...pod, side: undefined }) as unknown as Pod;
     const policy = { name: 'web', architecture: 'arm64', newPods: 'Choose' } as const;
     const side = newPods === 'Choose' ? await this.#shares.choose(object, policy) : newPods;
@@ -238,10 +254,6 @@ export class ModelCluster {
     this.#caches.waitingPods.set(name, object && trimWaitingPod(object, (each) => each));
   }
 
-  #putRollout(): void {
-    this.#caches.rollouts.set('web', this.#rollout);
-  }
-
   #putNodes(): void {
     for (const name of ['amd', 'arm']) {
       const node = { ...nodeOf(`${name}64`), spec: {} };
@@ -257,21 +269,20 @@ export class ModelCluster {
       if (!pod) throw new KubeError('not-found', path, 'not found');
       return pod;
     };
-    const none = (): never => {
-      throw new Error('not in the model');
-    };
-    return {
+    const used: Pick<KubeClient, 'get' | 'create' | 'patch'> = {
       get: async <T>(path: string) => objectOf(podAt(path)) as T,
       create: async <T>(path: string) => {
-        if (this.#isHeld) throw new KubeError('too-many-requests', path, 'the budget needs all pods');
-        this.#delete(podAt(path));
+        const pod = podAt(path);
+        checkEviction(pod, [...this.#pods.values()], this.status?.newPods === 'Other');
+        if (this.#isHeld(pod)) throw new KubeError('too-many-requests', path, 'the budget needs all pods');
+        this.#delete(pod);
         return {} as T;
       },
       patch: async <T>(path: string, { body }: Patch) => {
         const change = body as { status: RolloutStatus; metadata: Pick<ModelPod, 'annotations'> };
         if (path === `${rolloutPath}/status`) {
           this.#rollout = { ...this.#rollout, status: change.status };
-          this.#putRollout();
+          this.#caches.rollouts.set('web', this.#rollout);
         } else {
           const pod = podAt(path);
           pod.annotations = { ...pod.annotations, ...change.metadata.annotations };
@@ -279,13 +290,7 @@ export class ModelCluster {
         }
         return {} as T;
       },
-      delete: none,
-      text: none,
-      lines: none,
-      serverNow: () => this.#now,
-      close: () => undefined,
     };
+    return used as KubeClient;
   }
 }
-
-export const stepLists = [['10%', '50%', '100%'], ['50%'], [2, '100%'], ['100%'], ['25%', '75%']] as const;

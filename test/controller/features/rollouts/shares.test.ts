@@ -133,6 +133,11 @@ t.test('a pod whose volume is in a zone without the architecture is not moved', 
   t.equal(await side('any'), 'Target');
   t.equal(await side('unbound'), 'Target');
   t.equal(await side('missing'), 'Target');
+  const claims = Array.from({ length: 129 }, (_, at) => ({ persistentVolumeClaim: { claimName: `c${at}` } }));
+  const { length: reads } = world.store.requests;
+  t.equal(await world.shares.choose(newPod('many', 'db', { volumes: claims }), policy), 'Other');
+  t.equal(await side('x'.repeat(254)), 'Other');
+  t.equal(world.store.requests.length, reads, 'claims beyond the limits of number and length are not read');
   world.store.fault(/persistentvolumeclaims/, { status: 403 });
   t.equal(await side('forbidden'), 'Other');
 });

@@ -92,11 +92,14 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     const versionOf = (): unknown => caches.rollouts.get('shop', 'web')?.metadata?.resourceVersion;
     await store.until(() => versionOf() === wanted, 'the cache of rollouts');
   };
+  let requeueAfterMs: number | undefined;
   return {
     ...test,
     leader,
     clock,
     shares,
+    /** When the last reconcile wants the next. */
+    requeueAfterMs: () => requeueAfterMs,
     settled,
     status: () => store.get(rolloutPath)?.['status'] as RolloutStatus,
     change: (changes: object): void => {
@@ -108,7 +111,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
       await settled();
       // Pods are counted again after this time.
       await clock.advance(200);
-      await reconciler.reconcile(key);
+      requeueAfterMs = (await reconciler.reconcile(key))?.requeueAfterMs;
       await settled();
       return store.get(rolloutPath)?.['status'] as RolloutStatus;
     },
