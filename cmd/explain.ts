@@ -129,7 +129,7 @@ async function openExplainer(
   const objects = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const podContext = createPodContext({ input, cluster: objects, warn });
   const facts = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
-  const { lookups, insideCluster, fleet, agentsAnswer } = facts;
+  const { fleet, agentsAnswer } = facts;
   const isClusterKnown = objects !== undefined;
   const wanted = { configuration, input, podContext, isClusterKnown, agentsAnswer, stop };
   const policies = await readPolicies(wanted);
@@ -138,11 +138,7 @@ async function openExplainer(
   if (configuration.requirePullableNodes && !fleet)
     warn("only agents know which nodes can pull; run explain in the controller's pod, or set --agents");
   const nodes = await readNodeClasses(podContext, fleet, stop);
-  return {
-    explainer: createExplainer({ ...facts, nodes, policies, podContext, stop }),
-    lookups,
-    insideCluster,
-  };
+  return { ...facts, explainer: createExplainer({ ...facts, nodes, policies, podContext, stop }) };
 }
 
 /** Whether the reason for an unknown image is hidden: the public text has no endpoint. */

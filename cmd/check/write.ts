@@ -68,15 +68,12 @@ export function asJson({ architectures, results, allowList }: Checked): string {
  * an answer are errors, allowed ones are skipped.
  */
 export function asJunit({ results }: Checked): string {
-  const suites = [...Map.groupBy(results, ({ file }) => file)].map(([file, all]) => suite(file, all));
-  const head = element('testsuites', { name: 'archwright check', ...counts(results) });
-  return `<?xml version="1.0" encoding="UTF-8"?>\n<${head}>\n${suites.join('')}</testsuites>\n`;
-}
-
-function suite(file: string, results: readonly Result[]): string {
-  const skipped = String(results.filter(({ verdict }) => verdict === 'allowed').length);
-  const head = element('testsuite', { name: file, ...counts(results), skipped, file });
-  return `  <${head}>\n${results.map(testCase).join('')}  </testsuite>\n`;
+  const suites = [...Map.groupBy(results, ({ file }) => file)].map(([file, all]) => {
+    const skipped = String(all.filter(({ verdict }) => verdict === 'allowed').length);
+    return element('testsuite', { name: file, ...counts(all), skipped, file }, all.map(testCase));
+  });
+  const top = element('testsuites', { name: 'archwright check', ...counts(results) }, suites);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${top}`;
 }
 
 function counts(results: readonly Result[]) {
@@ -86,25 +83,25 @@ function counts(results: readonly Result[]) {
 }
 
 function testCase(result: Result): string {
-  const { image, usedBy, architecture } = result;
-  const head = element('testcase', {
-    classname: workloadOf(result),
-    name: `${usedBy}: ${image} for ${architecture}`,
-  });
-  const outcome = outcomeOf(result);
-  return outcome === undefined ? `    <${head}/>\n` : `    <${head}>\n      <${outcome}/>\n    </testcase>\n`;
-}
-
-function outcomeOf(result: Result): string | undefined {
-  const { verdict, why } = result;
-  if (verdict === 'ok') return undefined;
+  const { image, usedBy, architecture, verdict, why } = result;
   const message = `${placeOf(result)}: ${verdict}: ${why}`;
-  if (verdict === 'allowed') return element('skipped', { message });
-  return element(classes[verdict] === 'finding' ? 'failure' : 'error', { type: verdict, message });
+  const failure = classes[verdict] === 'finding' ? 'failure' : 'error';
+  const outcome =
+    verdict === 'allowed' ? element('skipped', { message }) : element(failure, { type: verdict, message });
+  const attributes = { classname: workloadOf(result), name: `${usedBy}: ${image} for ${architecture}` };
+  return element('testcase', attributes, verdict === 'ok' ? [] : [outcome]);
 }
 
-function element(name: string, attributes: Readonly<Record<string, string>>): string {
-  return [name, ...Object.entries(attributes).map(([key, value]) => `${key}="${escaped(value)}"`)].join(' ');
+function element(
+  name: string,
+  attributes: Readonly<Record<string, string>>,
+  children: readonly string[] = [],
+): string {
+  const written = Object.entries(attributes).map(([key, value]) => `${key}="${escaped(value)}"`);
+  const head = [name, ...written].join(' ');
+  if (children.length === 0) return `<${head}/>\n`;
+  // Texts have no line breaks.
+  return `<${head}>\n${children.join('').replaceAll(/(^|\n)(?=.)/g, '$1  ')}</${name}>\n`;
 }
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };

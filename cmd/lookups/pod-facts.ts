@@ -9,12 +9,7 @@ import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-po
 import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import {
-  brokenImagesOf,
-  noBrokenImages,
-  parseBroken,
-  type BrokenImage,
-} from '../../src/images/sources/broken-images.ts';
+import { brokenImagesOf, parseBroken, type BrokenImage } from '../../src/images/sources/broken-images.ts';
 import { noAgentsHint } from '../../src/images/facts/facts.ts';
 import { createClusterFacts, factsService } from '../wiring/cluster-facts.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
@@ -213,7 +208,7 @@ async function factsOfOwn(
   const patience = AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)]);
   // A refusal goes on to the other credential groups, so they must be known first.
   await fleet?.grouped(patience);
-  const broken = brokenNotes.length === 0 ? noBrokenImages : brokenImagesOf(brokenNotes, systemClock.now);
+  const broken = brokenImagesOf(brokenNotes, systemClock.now);
   const common = { requestOf, pullSecrets, clock: systemClock, log };
   const factsOfPod = createFactsOfPod({ ...common, cache, broken });
   const pullableNodes = fleet && createPullableNodes({ ...common, fleet, nodeHostnames });

@@ -53,7 +53,7 @@ export async function readText(path: string, stdin: NodeJS.ReadableStream): Prom
 /** The objects in a text, lists taken apart. @throws UsageError with file, line and column */
 export function parseObjects({ file, text }: NamedText): readonly FoundObject[] {
   return parseDocuments({ file, text }).flatMap(({ value, line }) =>
-    itemsOf(value).map((item) => ({ value: item, file, line })),
+    nestable(file, () => itemsOf(value)).map((item) => ({ value: item, file, line })),
   );
 }
 
@@ -136,15 +136,7 @@ function withoutQuotes(message: string): string {
 
 /** The items of a list, also of lists in it, else the value itself. */
 function itemsOf(value: unknown): readonly unknown[] {
-  const found: unknown[] = [];
-  const waiting: unknown[] = [value];
-  while (waiting.length > 0) {
-    const next = waiting.pop();
-    const items = listItems(next);
-    if (items === undefined) found.push(next);
-    else waiting.push(...items.toReversed());
-  }
-  return found;
+  return listItems(value)?.flatMap(itemsOf) ?? [value];
 }
 
 /** The items of a `List`. Those of a `PodList` may have no kind. @returns undefined for another value */
