@@ -158,11 +158,8 @@ t.test('each image is looked up once, and cached for the next run', async (t) =>
 t.test('the cache is below HOME by default; it works without a directory', async (t) => {
   const { 'a-file': file } = files(t, { 'a-file': '' });
   const { app, check } = await checker(t, { XDG_CACHE_HOME: file });
-  const { code, err } = await check(pod(app));
-  t.equal(code, 0);
-  t.match(err, /note: answers are not cached/);
-  const byDefault = await run(['check', '-'], { stdin: pod(app) });
-  t.strictSame([byDefault.code, byDefault.err], [0, '']);
+  like(t, await check(pod(app)), { code: 0, err: /note: answers are not cached/ });
+  like(t, await run(['check', '-'], { stdin: pod(app) }), { code: 0, err: '' });
   t.ok(existsSync(`${process.env['HOME']}/.cache/archwright/image-facts.ndjson`));
 });
 
@@ -315,9 +312,7 @@ expires = "2020-02-29"
     ['[[allow]]\nimage = ', /allow\.toml:\d+: /],
   ];
   for (const [text, message] of wrong) {
-    const { code, err } = await check(input, '--allow-list', list(text));
-    t.equal(code, 2, text);
-    like(t, err, message, text);
+    like(t, await check(input, '--allow-list', list(text)), { code: 2, err: message }, text);
   }
 });
 
@@ -384,11 +379,8 @@ t.test('invalid input fails, with its position', async (t) => {
   }
 });
 
-t.test('a thousand documents, most without images', async (t) => {
-  const { server, app, json } = await checker(t);
-  const { code, results } = await json(Array.from({ length: 1000 }, () => pod(app)).join('---\n'));
-  t.strictSame([code, results.length, results.at(-1)?.line], [0, 1000, 999 * 9 + 8]);
-  t.equal(server.requests.length, 1);
+t.test('documents without images', async (t) => {
+  const { json } = await checker(t);
   for (const none of [
     'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n',
     'apiVersion: v1\nkind: List\nitems:\n',

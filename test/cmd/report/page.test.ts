@@ -209,9 +209,7 @@ t.test('--html writes the page', async (t) => {
     [['--html', `${folder}/read/report.html`], new RegExp(`--html: ${folder}/read: there is no such`)],
     [['--html', file, '-o', 'json'], /--html and --output exclude each other/],
   ] as const) {
-    const { code, err } = await report(...args);
-    t.equal(code, 2);
-    like(t, err, message);
+    like(t, await report(...args), { code: 2, err: message });
   }
   t.equal(open.requests.length, lookups, 'the error comes before lookups');
   const into = await report('--html', folder);
