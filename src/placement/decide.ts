@@ -2,18 +2,20 @@
  * The decision in four steps: skip the pod, or read it; constrain its architectures; prefer some; choose among
  * their nodes. Each rule of docs/use/placement.md has its own file.
  */
-import type { PlacementDecision, PlacementInput } from './decision.ts';
-import { boundedWarnings } from '../names/printable.ts';
+import type { ImageVerdict, PlacementDecision, PlacementInput, Reason } from './decision.ts';
+import { isBytecode, maxArchitectures } from '../names/architecture.ts';
+import { boundedWarnings, printable } from '../names/printable.ts';
 import { imagesOf } from './pod/images.ts';
+import { isEmptyTerm, keptTerms } from './pod/terms.ts';
 import { constrain } from './rules/constraint/constrain.ts';
-import { ownTermWarnings } from './rules/constraint/own.ts';
-import { explainDetails } from './rules/details.ts';
-import { ruleInputOf } from './rules/input.ts';
-import { restrictToClasses } from './rules/nodes/classes.ts';
+import { warnIfOwnTermsExclude, warnIfWrongNodesMatch } from './rules/constraint/own.ts';
+import { ruleInputOf, type RuleInput } from './rules/input.ts';
+import { explainFit, restrictToClasses } from './rules/nodes/classes.ts';
 import { nodeLabelsOf } from './rules/nodes/labels.ts';
 import { excludedNodesOf } from './rules/nodes/pullable.ts';
 import { addedTolerations } from './rules/nodes/tolerations.ts';
 import { preferredOf } from './rules/preference/prefer.ts';
+import { reason } from './rules/rules.ts';
 import { placementMistakes, skipped, skipReasonOf, unchangedTemplate } from './rules/skip.ts';
 import { namedNodeWarnings } from './running-pod.ts';
 
@@ -55,7 +57,8 @@ export function decide(input: PlacementInput): PlacementDecision {
     warnings: boundedWarnings([
       ...placementMistakes(input),
       ...draft.warnings,
-      ...ownTermWarnings(now, required),
+      ...warnIfOwnTermsExclude(now, required),
+      ...warnIfWrongNodesMatch(now),
       ...labels.warnings,
       ...classes.warnings,
       ...nodes.warnings,
@@ -67,9 +70,51 @@ export function decide(input: PlacementInput): PlacementDecision {
       ...explainDetails(now),
       ...tolerations.reasons,
       ...labels.reasons,
+      ...explainFit(now.images, required),
       ...classes.reasons,
       ...nodes.reasons,
     ],
   };
   return template === 'workload' ? unchangedTemplate(decision, now) : decision;
+}
+
+/** Reasons that do not change the outcome. */
+function explainDetails({ policy, images, fields, recorded }: RuleInput): readonly Reason[] {
+  const { schedulableArchitectures: schedulable } = policy;
+  const { terms } = fields;
+  const reasons: Reason[] = [];
+  const isBounded =
+    schedulable.length > 0 &&
+    images.some(({ architectures }) => architectures?.some((name) => !schedulable.includes(name)));
+  if (isBounded)
+    reasons.push(reason('schedulable-architectures', `only ${printable(schedulable.join(', '), 200)}`));
+  const free = images.filter(
+    ({ architectures, unknown }) => architectures === undefined && unknown === undefined,
+  );
+  for (const { image, facts } of free.slice(0, maxArchitectures)) {
+    reasons.push(reason('image-constrains-nothing', `${printable(image, 200)}: ${whyFree(facts)}`));
+  }
+  for (const { image, facts } of images) {
+    if (facts?.brokenOn === undefined) continue;
+    const text = `${printable(image, 200)} ended with an exec format error on ${facts.brokenOn.join(', ')}`;
+    reasons.push(reason('exec-format-error', text));
+  }
+  for (const { image, facts } of images) {
+    if (facts?.requiredLevel === undefined) continue;
+    reasons.push(reason('cpu-level', `${printable(image, 200)} needs x86-64-v${facts.requiredLevel}`));
+  }
+  const kept = keptTerms(terms).length;
+  if (kept > 0) reasons.push(reason('own-term-constraint', `${kept} of the pod's required terms`));
+  if (terms && (terms.length === 0 || terms.some(isEmptyTerm))) {
+    reasons.push(reason('empty-term', "the pod's required node affinity has a part that matches no node"));
+  }
+  if (recorded !== undefined)
+    reasons.push(reason('replaces-recorded', 'the additions of an earlier call are replaced'));
+  return reasons;
+}
+
+function whyFree(facts: ImageVerdict['facts']): string {
+  if (facts === undefined) return 'it is never pulled';
+  const isWasm = facts.platforms.some(({ architecture }) => isBytecode(architecture));
+  return facts.error?.code ?? (isWasm ? 'it is WebAssembly' : 'it has no platform');
 }

@@ -24,7 +24,10 @@ export function additionsOf(decision: PlacementDecision, fields: OwnFields): Add
   const exclusion = hostnameNotIn(excludedNodes);
   const groups = expressionGroups(decision, pinned !== undefined);
   const terms = exclusion.length === 0 ? groups : groups.map((list) => [...list, ...exclusion]);
-  const labels = labelExpressions(isTooEarly(decision, fields) ? {} : decision.nodeLabels);
+  // A term that is made for a gated pod cannot be copied later. If its architectures are not known, and may need
+  // different node labels, the controller adds the labels when it removes the gate.
+  const isTooEarly = decision.gate && decision.required === undefined && fields.terms === undefined;
+  const labels = labelExpressions(isTooEarly ? {} : decision.nodeLabels);
   const match = exclusion.length === 0 ? labels : [...labels, ...exclusion];
   const soft = decision.preferenceMode === 'soft' ? decision.preferred : [];
   return {
@@ -37,14 +40,6 @@ export function additionsOf(decision: PlacementDecision, fields: OwnFields): Add
     tolerations: decision.tolerations,
     pinned,
   };
-}
-
-/**
- * A term that is made for a gated pod cannot be copied later. If its architectures are not known, and may
- * need different node labels, the controller adds the labels when it removes the gate.
- */
-function isTooEarly({ gate, required }: PlacementDecision, { terms }: OwnFields): boolean {
-  return gate && required === undefined && terms === undefined;
 }
 
 export const nothingAdded: Added = Object.freeze({

@@ -105,15 +105,10 @@ function ranking(
   { preferred }: Pick<PlacementDecision, 'preferred'>,
 ): readonly number[] {
   const preference = preferred[0]?.architecture;
-  const ranked = groups.map((group, index) => {
-    const names = architecturesOf(group);
-    return {
-      index,
-      isPreferred: preference !== undefined && names.includes(preference),
-      count: names.length,
-    };
-  });
-  ranked.sort((a, b) => Number(b.isPreferred) - Number(a.isPreferred) || b.count - a.count);
+  const isPreferred = (names: readonly string[]): number =>
+    Number(preference !== undefined && names.includes(preference));
+  const ranked = groups.map((group, index) => ({ index, names: architecturesOf(group) }));
+  ranked.sort((a, b) => isPreferred(b.names) - isPreferred(a.names) || b.names.length - a.names.length);
   return ranked.map(({ index }) => index);
 }
 

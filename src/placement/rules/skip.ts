@@ -13,7 +13,7 @@ import { imagesOf, type ImageUse } from '../pod/images.ts';
 import { operatingSystemOf, requiredTermsOf } from '../pod/terms.ts';
 import { explainNoCommon } from './constraint/no-common.ts';
 import type { RuleInput } from './input.ts';
-import { describeRule, reason, type Rule } from './rules.ts';
+import { reason, rules, type Rule } from './rules.ts';
 
 /** Set by the kubelet on the API's copy of a static pod (kubernetes pkg/kubelet/types/constants.go). */
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
@@ -41,7 +41,7 @@ export function skipReasonOf(input: SkipInput, uses?: readonly ImageUse[]): Skip
   if (metadata?.ownerReferences?.some((owner) => owner.kind === 'DaemonSet')) return 'daemonset-pod';
   const optedOut = optOutOf(input);
   if (optedOut !== undefined) return optedOut;
-  if (choosesControlPlane(spec)) return 'control-plane';
+  if (controlPlaneRoles.some((role) => own(spec.nodeSelector, role) !== undefined)) return 'control-plane';
   if (hasTooManyTerms(spec)) return 'too-many-terms';
   if ((uses ?? imagesOf(spec)).every((use) => use.pullPolicy === 'Never')) return 'no-image';
   return undefined;
@@ -54,8 +54,7 @@ export function skipped(
 ): PlacementDecision {
   const rule = `skip-${skip}` as const;
   // Nobody expects this; every other reason is stated in the pod or the policy.
-  const unexpected =
-    skip === 'too-many-terms' ? [`archwright: this pod is not placed: ${describeRule(rule)}`] : [];
+  const unexpected = skip === 'too-many-terms' ? [`archwright: this pod is not placed: ${rules[rule]}`] : [];
   return {
     ...noAdditions,
     outcome: 'skipped',
@@ -64,14 +63,17 @@ export function skipped(
     os: operatingSystemOf(pod.spec),
     images: [],
     warnings: [...warnings, ...unexpected],
-    reasons: [reason(rule, describeRule(rule))],
+    reasons: [reason(rule, rules[rule])],
   };
 }
 
 /** Whether a person opted the pod out. This applies to running pods too. */
 export function optOutOf({ pod, namespace, namespaceLabels, policy }: SkipInput): SkipReason | undefined {
   if (matchesAny(policy.excludedNamespaces, namespace)) return 'excluded-namespace';
-  if (disabled(pod.metadata)) return 'disabled-by-pod';
+  const { labels, annotations } = pod.metadata ?? {};
+  // Match conditions read the label. The annotation is accepted because people try both.
+  if ([labels, annotations].some((each) => own(each, keys.placement) === 'disabled'))
+    return 'disabled-by-pod';
   return own(namespaceLabels, keys.placement) === 'disabled' ? 'disabled-by-namespace' : undefined;
 }
 
@@ -99,18 +101,6 @@ export function placementMistakes({ pod: { metadata } }: Pick<SkipInput, 'pod'>)
     const name = `${kind} ${keys.placement}`;
     return [`archwright: ${name}: ${printable(value, 63)} has no effect; disabled skips the pod`];
   });
-}
-
-/** Match conditions read the label. The annotation is accepted because people try both. */
-function disabled(metadata: ObjectMeta | undefined): boolean {
-  return (
-    own(metadata?.labels, keys.placement) === 'disabled' ||
-    own(metadata?.annotations, keys.placement) === 'disabled'
-  );
-}
-
-function choosesControlPlane(spec: PodSpec): boolean {
-  return controlPlaneRoles.some((role) => own(spec.nodeSelector, role) !== undefined);
 }
 
 function hasTooManyTerms(spec: PodSpec): boolean {

@@ -50,7 +50,7 @@ function explainAllowed({ policy: { allowed } }: RuleInput, { outcome }: Draft):
  * that a person pins by label or annotation, and pods that must run on the architecture of their group.
  */
 function withinRollout(input: RuleInput, base: Draft): Draft {
-  const { outcome, required, ...more } = base;
+  const { outcome, required } = base;
   const { rollout } = input.policy;
   if (rollout === undefined || input.template !== undefined || isPinnedByLabel(input)) return base;
   if (outcome !== 'placed' || required === undefined || staysTogether(input.pod.spec)) return base;
@@ -59,20 +59,19 @@ function withinRollout(input: RuleInput, base: Draft): Draft {
   const others = permitted.filter((each) => each !== architecture);
   if (others.length === 0 || others.length === permitted.length) return base;
   const text = `ArchitectureRollout ${name}`;
-  if (newPods === 'Choose') {
-    const chosen = draft('gated', required, 'rollout-choose', `${text} moves a part of the pods`);
-    const reasons = [...chosen.reasons, ...base.reasons];
-    return { ...more, ...chosen, gate: true, warnings: base.warnings, reasons };
-  }
-  const isTarget = newPods === 'Target';
-  const narrowed = isTarget
-    ? draft('placed', [architecture], 'rollout-target', `${text} moves the pod to ${architecture}`)
-    : draft('placed', others, 'rollout-other', `${text} keeps the pod off ${architecture}`);
+  const side = newPods === 'Choose' ? undefined : newPods;
+  const chosen =
+    side === undefined
+      ? draft('gated', required, 'rollout-choose', `${text} moves a part of the pods`, { gate: true })
+      : side === 'Target'
+        ? draft('placed', [architecture], 'rollout-target', `${text} moves the pod to ${architecture}`)
+        : draft('placed', others, 'rollout-other', `${text} keeps the pod off ${architecture}`);
+  const lists = side === undefined ? [chosen, base] : [base, chosen];
   return {
-    ...more,
-    ...narrowed,
-    rollout: { name, side: newPods },
+    ...base,
+    ...chosen,
+    ...(side && { rollout: { name, side } }),
     warnings: base.warnings,
-    reasons: [...base.reasons, ...narrowed.reasons],
+    reasons: lists.flatMap(({ reasons }) => reasons),
   };
 }

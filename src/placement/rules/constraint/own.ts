@@ -102,19 +102,11 @@ function contradictoryLabels(
   ];
 }
 
-/** Warnings about required terms of the pod that do not go together with what its images can run on. */
-export function ownTermWarnings(
-  input: RuleInput,
-  required: readonly string[] | undefined,
-): readonly string[] {
-  return [...warnIfOwnTermsExclude(input, required), ...warnIfWrongNodesMatch(input)];
-}
-
 /**
  * The requirement is ANDed to the pod's own terms. If these exclude every required architecture, for example
  * by `NotIn`, the pod stays pending.
  */
-function warnIfOwnTermsExclude(
+export function warnIfOwnTermsExclude(
   { fields: { terms } }: RuleInput,
   required: readonly string[] | undefined,
 ): readonly string[] {
@@ -129,7 +121,7 @@ function warnIfOwnTermsExclude(
  * Warns if a node that the images cannot run on matches what the pod itself names, an architecture or a node.
  * A term with such a name is kept as it is, also beside terms that get the requirement.
  */
-function warnIfWrongNodesMatch({
+export function warnIfWrongNodesMatch({
   fields,
   fit: { architectures: possible },
   nodeArchitecture = () => undefined,

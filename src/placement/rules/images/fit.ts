@@ -37,13 +37,11 @@ const hosts: ReadonlyMap<string, string> = new Map([
 ]);
 const guests: ReadonlyMap<string, string> = new Map([...hosts].map(([guest, host]) => [host, guest]));
 
-interface Remembered extends Image {
-  readonly classes: NodeClasses | undefined;
-  readonly found: FoundFit;
-}
-
 /** By list of platforms, which all pods of an image share. */
-const remembered = new WeakMap<Platforms, Remembered>();
+const remembered = new WeakMap<
+  Platforms,
+  Image & { readonly classes: NodeClasses | undefined; readonly found: FoundFit }
+>();
 
 /** @param classes `undefined`: nothing is known of the nodes */
 function fitOf(facts: ImageFacts, podOs: string, classes: NodeClasses | undefined): FoundFit {
@@ -215,10 +213,11 @@ export function verdictsOf(
   schedulable: readonly string[] = [],
 ): readonly ImageVerdict[] {
   return uses.map(({ image, usedBy, pullPolicy, volumeOnly }) => {
+    const verdict = { image, usedBy, architectures: undefined };
     // If never pulled, the image must already be on the node. No registry is authoritative for it.
-    if (pullPolicy === 'Never') return { image, usedBy, architectures: undefined, facts: undefined };
+    if (pullPolicy === 'Never') return { ...verdict, facts: undefined };
     const facts = factsOf(image);
-    if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
+    if (facts === undefined) return { ...verdict, unknown: 'unknown', facts };
     const code = facts.error?.code;
     if (code === undefined) {
       const { architectures, widened, fit } = fitOf(facts, os, nodes);
@@ -227,12 +226,6 @@ export function verdictsOf(
       return { image, usedBy, architectures: all, ...(fit && { fit }), facts };
     }
     const constrainsNothing = code === 'invalid-reference' || (code === 'not-an-image' && volumeOnly);
-    return {
-      image,
-      usedBy,
-      architectures: undefined,
-      ...(constrainsNothing ? {} : { unknown: code }),
-      facts,
-    };
+    return { ...verdict, ...(!constrainsNothing && { unknown: code }), facts };
   });
 }

@@ -30,18 +30,6 @@ const noRestriction: ClassRestriction = Object.freeze({ hostnames: [], warnings:
 
 export function restrictToClasses(
   input: RuleInput,
-  draft: Draft,
-  required: readonly string[] | undefined,
-): ClassRestriction {
-  const restriction = restrictionOf(input, draft, required);
-  const dependsOn = explainFit(input.images, required);
-  return dependsOn.length === 0
-    ? restriction
-    : { ...restriction, reasons: [...dependsOn, ...restriction.reasons] };
-}
-
-function restrictionOf(
-  input: RuleInput,
   { outcome, tolerated, keptArchitectures }: Draft,
   required: readonly string[] | undefined,
 ): ClassRestriction {
@@ -132,7 +120,7 @@ function matches(levels: LabeledLevels, { source, level }: LevelLabel): boolean 
 }
 
 /** What decides on some nodes, for `explain`. */
-function explainFit(
+export function explainFit(
   images: readonly ImageVerdict[],
   required: readonly string[] | undefined,
 ): readonly Reason[] {

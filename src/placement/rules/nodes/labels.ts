@@ -82,8 +82,11 @@ export function nodeLabelsOf(
   { keptArchitectures: kept = [] }: Pick<Draft, 'keptArchitectures'>,
   required: readonly string[] | undefined,
 ) {
-  const chosen = kept.length === 0 ? required : required?.filter((name) => !kept.includes(name));
-  const byArchitecture = labelsByArchitecture(policy, chosen);
+  const byArchitecture: Record<string, Labels> = {};
+  for (const architecture of required ?? []) {
+    const { requireNodeLabels: labels = none } = own(policy.architectures, architecture) ?? {};
+    if (!kept.includes(architecture) && Object.keys(labels).length > 0) byArchitecture[architecture] = labels;
+  }
   const reasons = Object.entries(byArchitecture).map(([architecture, labels]) =>
     reason('require-node-labels', `${architecture}: ${describeLabels(labels)}`),
   );
@@ -97,17 +100,4 @@ export function nodeLabelsOf(
           `archwright: the pod's own node constraints exclude nodes with ${left} (matchNodeLabels), so archwright does not require it`,
         ];
   return { byArchitecture, reasons, warnings };
-}
-
-/** Architectures without required labels are omitted. */
-function labelsByArchitecture(
-  policy: Policy,
-  architectures: readonly string[] | undefined,
-): Readonly<Record<string, Labels>> {
-  const found: Record<string, Labels> = {};
-  for (const architecture of architectures ?? []) {
-    const labels = own(policy.architectures, architecture)?.requireNodeLabels;
-    if (labels && Object.keys(labels).length > 0) found[architecture] = labels;
-  }
-  return found;
 }

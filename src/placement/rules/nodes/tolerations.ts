@@ -21,9 +21,7 @@ export function addedTolerations(
   const { own: present } = fields.tolerations;
   const added: Toleration[] = [];
   for (const candidate of candidatesFor(policy, draft, required)) {
-    const isCovered =
-      present.some((toleration) => covers(toleration, candidate)) ||
-      added.some((toleration) => covers(toleration, candidate));
+    const isCovered = [...present, ...added].some((toleration) => covers(toleration, candidate));
     if (!isCovered) added.push(candidate);
   }
   return { added, reasons: added.length === 0 ? [] : [reason('tolerations', `${added.length} added`)] };

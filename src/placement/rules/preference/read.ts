@@ -2,7 +2,7 @@
 import { isArchitecture, maxArchitectures } from '../../../names/architecture.ts';
 import { keys } from '../../../names/keys.ts';
 import { own } from '../../../names/values.ts';
-import type { Policy, Preference as PolicyPreference } from '../../../policy/effective/policy.ts';
+import type { Policy } from '../../../policy/effective/policy.ts';
 import type { PlacementInput } from '../../decision.ts';
 import type { Rule } from '../rules.ts';
 
@@ -31,8 +31,11 @@ export function preferencesOf(
   policy: Policy,
 ): readonly Preference[] {
   const preferences: Preference[] = [];
-  const [name, label] = labelOf(metadata?.labels, policy.preferredLabels);
-  if (label) {
+  // Archwright's label, else the first of the others that the pod has.
+  const names = [keys.preferred, ...(policy.preferredLabels ?? [])];
+  const name = names.find((each) => own(metadata?.labels, each));
+  if (name !== undefined) {
+    const label = own(metadata?.labels, name) ?? '';
     const weights = isArchitecture(label) ? [{ architecture: label, weight: labelWeight }] : undefined;
     preferences.push({ rule: 'preferred-label', origin: `label ${name}`, inPod: true, weights });
   }
@@ -41,24 +44,11 @@ export function preferencesOf(
     const origin = `annotation ${keys.preferredWeights}`;
     preferences.push({ rule: 'preferred-weights', origin, inPod: true, weights: parseWeights(annotation) });
   }
-  for (const preference of policy.preferences) preferences.push(ofPolicy(preference));
+  for (const { origin, weights } of policy.preferences) {
+    const list = Object.entries(weights).map(([architecture, weight]) => ({ architecture, weight }));
+    preferences.push({ rule: 'preferred-policy', origin, inPod: false, weights: list });
+  }
   return preferences;
-}
-
-/** Archwright's label, else the first of the others that the pod has. */
-function labelOf(
-  labels: Readonly<Record<string, string>> | undefined,
-  others: readonly string[] | undefined,
-): readonly [name: string, label: string | undefined] {
-  const label = own(labels, keys.preferred);
-  if (label || others === undefined) return [keys.preferred, label];
-  const name = others.find((other) => own(labels, other)) ?? keys.preferred;
-  return [name, own(labels, name)];
-}
-
-function ofPolicy({ origin, weights }: PolicyPreference): Preference {
-  const list = Object.entries(weights).map(([architecture, weight]) => ({ architecture, weight }));
-  return { rule: 'preferred-policy', origin, inPod: false, weights: list };
 }
 
 /** Reads weights such as `arm64=80,amd64=20`. @returns `undefined` if any part is invalid */
@@ -68,13 +58,10 @@ export function parseWeights(text: string): readonly WeightedArchitecture[] | un
   for (const part of text.split(',')) {
     const [, architecture, digits] = /^\s*([^\s=]+)\s*=\s*([0-9]{1,3})\s*$/u.exec(part) ?? [];
     const weight = Number(digits);
-    if (architecture === undefined || !isArchitecture(architecture) || !isWeight(weight)) return undefined;
+    if (architecture === undefined || !isArchitecture(architecture) || weight < 1 || weight > 100)
+      return undefined;
     if (weights.some((other) => other.architecture === architecture)) return undefined;
     weights.push({ architecture, weight });
   }
   return weights.length > maxArchitectures ? undefined : weights;
-}
-
-function isWeight(weight: number): boolean {
-  return Number.isInteger(weight) && weight >= 1 && weight <= 100;
 }
