@@ -1,11 +1,10 @@
 /**
  * The agent's own certificate, for the name of its node. The agent makes a key, requests a certificate by a
  * CertificateSigningRequest with the token of its pod, and writes both to a directory in memory, which its
- * server follows. The key never leaves the node.
- *
- * `renewal.ts` says when it is renewed. While no controller answers, the agent works on until the certificate
- * expires.
+ * server follows. The key never leaves the node. While no controller answers, the agent works on until the
+ * certificate expires.
  */
+import { X509Certificate } from 'node:crypto';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { backOffMs, type BackOff, type Clock } from '../../src/async/clock.ts';
@@ -13,6 +12,7 @@ import { unlessAborted } from '../../src/async/wait.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import { readText } from '../../src/files/read.ts';
 import {
+  agentNameOn,
   agentRequestName,
   agentSigner,
   agentUsages,
@@ -25,7 +25,6 @@ import { paths } from '../../src/kube/api/paths.ts';
 import { certificatesIn, checkTls, loadTlsMaterial } from '../../src/serving/tls-files.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
-import { renewalOf, type Authority } from './renewal.ts';
 import { createRequest } from './signing-request.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
@@ -51,6 +50,27 @@ const patiencePolls = 50;
 const lookMs = 10 * 60_000;
 /** The CA may have changed; spreads 5,000 agents over ten minutes of seven days. */
 const movePart = 1 / 1000;
+/** The same part of a life as for all certificates of archwright. */
+const dueAfter = 2 / 3;
+/** Agents that started together must not renew together. */
+const spread = 1 / 10;
+
+/** Both PEM, from the mounted Secret of the agents. */
+interface Authority {
+  /** Every CA that is trusted now. */
+  readonly ca: string;
+  /** A certificate from the CA that signs now. */
+  readonly sample: string;
+}
+
+interface Renewal {
+  /** Milliseconds since 1970. At or before now: it cannot be used any more, or is due. */
+  readonly at: number;
+  /** Whether another CA signs now. The old one is trusted for up to an hour; each agent moves by then. */
+  readonly moves: boolean;
+  /** Life of the certificate, milliseconds. */
+  readonly lifeMs: number;
+}
 
 /** Keeps the certificate until it is closed. */
 export class AgentCertificate {
@@ -120,7 +140,7 @@ export class AgentCertificate {
       if (files.ca !== authority.ca) await this.#write(files.cert, reveal(files.key), authority);
       this.#first.resolve();
       const leftMs = renewal.at - clock.now();
-      if (renewal.moves) await this.#pause(renewal.lifeMs * movePart * this.#random);
+      if (renewal.moves) await clock.sleep(renewal.lifeMs * movePart * this.#random, this.#ending.signal);
       else if (leftMs > 0) return Math.min(leftMs, lookMs);
     }
     const { certificate, issuers, key } = await this.#request();
@@ -132,10 +152,6 @@ export class AgentCertificate {
       throw new Error('the certificate is not for this node, or from a CA that is not known yet');
     this.#first.resolve();
     return 0;
-  }
-
-  async #pause(ms: number): Promise<void> {
-    await this.#options.clock.sleep(ms, this.#ending.signal);
   }
 
   /** A server that reads half of the change keeps the files from before. @throws ServingError for wrong content */
@@ -156,11 +172,10 @@ export class AgentCertificate {
     const { key, request } = createRequest(node);
     const name = await this.#create(request);
     log.info({ request: name }, 'the agent requested a certificate');
+    const path = paths.certificateSigningRequests(name);
     for (let polls = 1; ; polls += 1) {
-      await this.#pause(backOffMs(pollBackOff, polls, clock.random));
-      const found = await client.get<CertificateSigningRequest>(paths.certificateSigningRequests(name), {
-        signal,
-      });
+      await clock.sleep(backOffMs(pollBackOff, polls, clock.random), signal);
+      const found = await client.get<CertificateSigningRequest>(path, { signal });
       const { certificate, conditions = [] } = found.status ?? {};
       const refusal = conditions.find(({ type }) => type === 'Denied' || type === 'Failed');
       if (refusal !== undefined) throw new Error(`${name} was refused: ${refusal.message ?? refusal.type}`);
@@ -185,22 +200,15 @@ export class AgentCertificate {
       request: Buffer.from(request).toString('base64'),
       usages: agentUsages,
     };
+    const kind = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest' };
     const path = paths.certificateSigningRequests();
     for (let tries = 0; tries < maxAgentRequests; tries += 1) {
       const name = agentRequestName(node, this.#slot);
       this.#slot = (this.#slot + 1) % maxAgentRequests;
-      const body = {
-        apiVersion: 'certificates.k8s.io/v1',
-        kind: 'CertificateSigningRequest',
-        metadata: { name },
-        spec,
-      };
+      const body = { ...kind, metadata: { name }, spec };
       const { signal } = this.#ending;
-      const created = await ignoring(
-        'conflict',
-        client.create<CertificateSigningRequest>(path, body, { signal }),
-      );
-      if (created !== undefined) return name;
+      const creating = client.create<CertificateSigningRequest>(path, body, { signal });
+      if ((await ignoring('conflict', creating)) !== undefined) return name;
     }
     throw new Error(
       `this node has ${maxAgentRequests} requests; the API server removes them an hour after they were answered`,
@@ -216,4 +224,35 @@ function authorityOf(certificate: string | undefined, ca: string | undefined): A
 async function readAuthority(dir: string): Promise<Authority> {
   const read = (name: string) => readText(join(dir, name), { maxBytes: maxFileBytes });
   return { ca: await read('ca.crt'), sample: await read('tls.crt') };
+}
+
+/**
+ * When a certificate has to be renewed.
+ * @param random 0 to 1, fixed per process
+ * @returns `undefined` if it is for another node, or from no CA that is trusted
+ */
+export function renewalOf(
+  certificatePem: string,
+  authority: Authority,
+  node: string,
+  random: number,
+): Renewal | undefined {
+  const certificate = new X509Certificate(certificatePem);
+  if (certificate.checkHost(agentNameOn(node), { subject: 'never', wildcards: false }) === undefined)
+    return undefined;
+  const authorities = certificatesIn(authority.ca);
+  const issuer = issuerOf(certificate, authorities);
+  if (issuer === undefined) return undefined;
+  const signing = issuerOf(new X509Certificate(authority.sample), authorities);
+  const from = certificate.validFromDate.getTime();
+  const lifeMs = certificate.validToDate.getTime() - from;
+  return {
+    at: from + lifeMs * (dueAfter + random * spread),
+    moves: signing !== undefined && signing.fingerprint256 !== issuer.fingerprint256,
+    lifeMs,
+  };
+}
+
+function issuerOf(certificate: X509Certificate, authorities: readonly X509Certificate[]) {
+  return authorities.find((each) => certificate.checkIssued(each) && certificate.verify(each.publicKey));
 }

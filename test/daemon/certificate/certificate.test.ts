@@ -3,12 +3,11 @@ import { X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { systemClock } from '../../../src/async/clock.ts';
+import { systemClock, type Clock } from '../../../src/async/clock.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { loadTlsMaterial } from '../../../src/serving/tls-files.ts';
 import { issueAuthority, issueLeaf } from '../../../src/certificates/issue.ts';
-import { AgentCertificate } from '../../../daemon/certificate/certificate.ts';
-import { renewalOf } from '../../../daemon/certificate/renewal.ts';
+import { AgentCertificate, renewalOf } from '../../../daemon/certificate/certificate.ts';
 import { alerts } from '../../../scripts/docs/chart/alerts.ts';
 import {
   agentNameOn,
@@ -28,8 +27,12 @@ import { neverAborted } from '../../support/never-aborted.ts';
 import { like } from '../../support/like.ts';
 
 const hour = 3_600_000;
-/** Without jitter: agents move to another CA within minutes. */
-const clock = { ...systemClock, random: () => 0 };
+/** Without jitter: agents move to another CA within minutes. Polls and pauses after failures are short. */
+const clock: Clock = {
+  ...systemClock,
+  random: () => 0,
+  sleep: (ms, signal) => systemClock.sleep(ms < 60_000 ? 10 : ms, signal),
+};
 const created = `POST ${requestsPath}`;
 const subject = { commonName: agentServerName, names: [agentServerName], usage: 'server' } as const;
 
@@ -134,7 +137,9 @@ t.test('a node uses few names for certificate requests', async (t) => {
   const names = Array.from({ length: maxAgentRequests }, (_, slot) => agentRequestName('n1', slot));
   for (const name of names) store.put(`${requestsPath}/${name}`, { metadata: { name }, spec: {} });
   const agent = start();
-  await until(() => log().includes('this node has 32 requests; the API server removes them'));
+  const failures = () => [...log().matchAll(/this node has 32 requests; the API server.*"pauseMs":(\d+)/g)];
+  await until(() => failures().length > 1);
+  t.ok(Number(failures()[1]?.[1]) > Number(failures()[0]?.[1]), 'the pauses grow');
   store.remove(`${requestsPath}/${names[20]}`);
   await agent.ready(neverAborted);
   like(t, store.get(`${requestsPath}/${names[20]}`), { status: { certificate: /./ } });
