@@ -1,17 +1,16 @@
 /** Handlers of credential_provider_exec.json. */
 import { isDeepStrictEqual } from 'node:util';
-import { cacheKey, registryOf, CredentialCache, type Auth } from '../../daemon/kubelet/provider/cache.ts';
 import { pluginEnvironment } from '../../daemon/kubelet/run/environment.ts';
 import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig, TokenAttributes } from '../../daemon/kubelet/config/provider-config.ts';
-import { Provider } from '../../daemon/kubelet/provider/provider.ts';
+import { cacheKey, registryOf, CredentialCache, Provider } from '../../daemon/kubelet/provider/provider.ts';
 import {
   type Execute,
   encodeRequest,
   decodeResponse,
   type ProviderResponse,
 } from '../../daemon/kubelet/run/execute.ts';
-import type { ServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
+import type { Auth, ServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
 import type { ServiceAccountName } from '../../src/credentials/credential.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';

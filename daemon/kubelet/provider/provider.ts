@@ -14,10 +14,13 @@ import type { TokenAttributes } from '../config/provider-config.ts';
 import type { Plugin } from '../config/read-config.ts';
 import { PluginError } from '../run/plugin-error.ts';
 import type { Execute, ProviderResponse } from '../run/execute.ts';
-import { cacheKey, CredentialCache, globalKey, registryOf } from './cache.ts';
-import type { Auth } from './cache.ts';
-import { echoedToken, grantFor, type Grant } from './service-account.ts';
-import type { ServiceAccountTokens } from './service-account.ts';
+import {
+  echoedToken,
+  grantFor,
+  type Auth,
+  type Grant,
+  type ServiceAccountTokens,
+} from './service-account.ts';
 
 export interface ProviderOptions extends Plugin {
   readonly execute: Execute;
@@ -209,4 +212,63 @@ const baseKeys: ReadonlyMap<string, (image: string) => string> = new Map([
 export interface Failure {
   readonly image: string;
   readonly error: PluginError;
+}
+
+/** A few hundred images per node, with entries of several service accounts; up to 4 KiB each. */
+const maxEntries = 1000;
+const maxBytes = 4 * 1_048_576;
+/** JavaScript objects of each key and credential. */
+const overheadBytes = 200;
+
+/**
+ * The answers of one provider (plugin.go `getCachedCredentials`). An entry expires strictly after its end. Unlike
+ * the kubelet's, this cache is bounded.
+ */
+export class CredentialCache {
+  readonly #clock: Clock;
+  readonly #entries = new BoundedMap<string, { auth: Auth; end: number; bytes: number }>(maxEntries);
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The entry of the image, of its registry, or of all images, in this order. Deletes expired entries. */
+  get(image: string, account?: string): Auth | undefined {
+    const now = this.#clock.monotonic();
+    for (const [key, { end }] of this.#entries) if (now > end) this.#entries.delete(key);
+    const keys = [image, registryOf(image), globalKey].map((base) => cacheKey(base, account));
+    const found = keys.find((key) => this.#entries.has(key));
+    return found === undefined ? undefined : this.#entries.get(found)?.auth;
+  }
+
+  /** @param forMs from now on; an entry with a negative duration is expired at once */
+  set(key: string, auth: Auth, forMs: number): void {
+    this.#entries.set(key, { auth, end: this.#clock.monotonic() + forMs, bytes: sizeOf(key, auth) });
+    let bytes = [...this.#entries.values()].reduce((sum, entry) => sum + entry.bytes, 0);
+    for (const [oldest, entry] of this.#entries) {
+      if (bytes <= maxBytes) break;
+      bytes -= entry.bytes;
+      this.#entries.delete(oldest);
+    }
+  }
+}
+
+function sizeOf(key: string, auth: Auth): number {
+  let bytes = overheadBytes + key.length;
+  for (const [name, { username, password }] of auth)
+    bytes += overheadBytes + name.length + username.length + reveal(password).length;
+  return bytes;
+}
+
+/** For all images. An image reference cannot contain `<` and `>`, so it cannot have this key. */
+const globalKey = '<global>';
+
+/** @param base an image, a registry, or `globalKey` @param account `cacheKey` of the grant */
+export function cacheKey(base: string, account = ''): string {
+  return JSON.stringify([base, account]);
+}
+
+/** The registry of an image, with its port: the part before the first slash. */
+export function registryOf(image: string): string {
+  return image.split('/', 1)[0] ?? '';
 }

@@ -2,9 +2,8 @@
  * The token and the annotations of the pod's service account in the request to a plugin with
  * `tokenAttributes` (KEP-4412; kubernetes pkg/credentialprovider/plugin/plugin.go `serviceAccountProvider`).
  */
-import type { ServiceAccountName } from '../../../src/credentials/credential.ts';
+import type { Credential, ServiceAccountName } from '../../../src/credentials/credential.ts';
 import { reveal, type Secret, secret } from '../../../src/telemetry/secret.ts';
-import type { Auth } from './cache.ts';
 import type { TokenAttributes } from '../config/provider-config.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
@@ -17,6 +16,9 @@ import { messageOf } from '../../../src/names/printable.ts';
 import { compareBytes } from '../../../src/names/values.ts';
 
 export type ServiceAccountTokens = ReturnType<typeof createServiceAccountTokens>;
+
+/** Credentials by key. */
+export type Auth = ReadonlyMap<string, Credential>;
 
 export interface Grant {
   readonly token: Secret;
@@ -47,16 +49,17 @@ export async function grantFor(
   const missing = required.find((key) => !Object.hasOwn(found.annotations, key));
   if (missing !== undefined)
     return `Failed to get service account data ${of}: required annotation ${missing} not found`;
-  const annotations = pick(found.annotations, [...required, ...optional]);
+  const given = Object.entries(found.annotations).sort(([a], [b]) => compareBytes(a, b));
+  const sorted = given.filter(([key]) => required.includes(key) || optional.includes(key));
   const token = await tokens
     .tokenFor(named, found.uid, attributes.serviceAccountTokenAudience)
     .catch(failing(`Error getting service account token ${of}`));
   const hash = hashOf(reveal(token));
-  const sorted = Object.entries(annotations).sort(([a], [b]) => compareBytes(a, b));
   const account = [named.namespace, named.name, found.uid, sorted];
   const cacheKey = JSON.stringify([account, attributes.cacheType === 'Token' ? hash : '']);
   // The kubelet's keys have room for this much (`pkg/credentialprovider/plugin/plugin.go`).
   if (Buffer.byteLength(cacheKey) > 0xffff) return `The annotations of ${of} are longer than 65535 bytes`;
+  const annotations = Object.fromEntries(sorted);
   return { token, annotations, cacheKey, runKey: JSON.stringify([image, account, hash]) };
 }
 
@@ -64,13 +67,6 @@ function failing(what: string) {
   return (error: unknown): never => {
     throw new Error(`${what}: ${messageOf(error)}`, { cause: error });
   };
-}
-
-function pick(
-  annotations: Readonly<Record<string, string>>,
-  keys: readonly string[],
-): Record<string, string> {
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => keys.includes(key)));
 }
 
 /** Whether a plugin returned the token itself: without cache type `Token`, other pods would use it. */

@@ -1,13 +1,18 @@
 import t from 'tap';
 import { PluginError } from '../../../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
-import { Provider, type ProviderOptions } from '../../../../daemon/kubelet/provider/provider.ts';
+import {
+  cacheKey,
+  CredentialCache,
+  Provider,
+  type ProviderOptions,
+} from '../../../../daemon/kubelet/provider/provider.ts';
+import type { Auth } from '../../../../daemon/kubelet/provider/service-account.ts';
 import type { Execute, ProviderResponse } from '../../../../daemon/kubelet/run/execute.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { execV1 } from '../support.ts';
 import { like } from '../../../support/like.ts';
-import { cacheKey, CredentialCache, type Auth } from '../../../../daemon/kubelet/provider/cache.ts';
 
 const config: ProviderConfig = {
   name: 'p',
