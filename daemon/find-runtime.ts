@@ -6,7 +6,7 @@ import { FileError, resolveInRoot } from '../src/files/read.ts';
 import type { RuntimeName } from '../src/nodes/node-report.ts';
 import { defaultConfigPathCandidates } from './containerd/config/rules.ts';
 import { nodeProgram } from './kubelet/run/environment.ts';
-import { NodeFiles, orBroken } from './node-files.ts';
+import { firstExisting, NodeFiles, orBroken } from './node-files.ts';
 import { containerdServices } from './systemd/runtime-proxies.ts';
 import { ConfigFileError } from './toml.ts';
 
@@ -93,12 +93,6 @@ function runtimeNamed(text = ''): RuntimeName | undefined {
 async function isMasked(service: string, root: string): Promise<boolean> {
   const dir = await resolveInRoot(root, systemDirectory).catch(ifError(FileError, () => undefined));
   return dir !== undefined && (await readlink(join(dir, service)).catch(() => undefined)) === '/dev/null';
-}
-
-/** A file that may not be examined exists. */
-async function firstExisting(paths: readonly string[], files: NodeFiles): Promise<string | undefined> {
-  for (const path of paths) if (await orBroken(path, () => files.stat(path))) return path;
-  return undefined;
 }
 
 async function namesIn(dir: string, files: NodeFiles): Promise<readonly string[]> {

@@ -62,6 +62,15 @@ export async function orBroken<T>(where: string, read: () => T | Promise<T>): Pr
   return await inFile(where, read).catch(ifError(ConfigFileError, (error) => error));
 }
 
+/** The first path that exists and is no directory. One that may not be examined exists. */
+export async function firstExisting(paths: readonly string[], files: NodeFiles): Promise<string | undefined> {
+  for (const path of paths) {
+    const found = await orBroken(path, () => files.stat(path));
+    if (found instanceof ConfigFileError || found?.isDirectory() === false) return path;
+  }
+  return undefined;
+}
+
 /** The largest bundles of CAs in use are about 500 KiB. */
 const maxCertificateBytes = 2 * 1024 * 1024;
 

@@ -18,6 +18,7 @@ import { plainJson } from '../../src/telemetry/secret.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
 import { Runtime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
+import { filesOfCandidate, loadNodeConfig, type NodeConfig } from './config/registry.ts';
 import { containerdProgram, defaultConfigPathCandidates, rulesFor } from './config/rules.ts';
 import { endpointsOf, type EndpointContext, effectiveHosts, mirrorHosts } from './endpoint.ts';
 import {
@@ -27,7 +28,6 @@ import {
   withCertificates,
   type HostDirectories,
 } from './hosts/host-directory.ts';
-import { filesOfCandidate, loadNodeConfig, type NodeConfig } from './node.ts';
 
 export interface ContainerdEndpointsOptions extends RuntimeOptions {
   /** Paths of config.toml; the first that exists counts. Default: the paths of known distributions. */

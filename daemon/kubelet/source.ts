@@ -4,14 +4,6 @@
  * (kubernetes pkg/credentialprovider/plugin/plugins.go `Lookup`): a plugin cannot provide a credential for
  * another registry than the image's. Equal keys keep the order of the configuration (since Kubernetes 1.34).
  *
- *     source.ts           all providers, their answers in one keyring; live configuration
- *       read-config.ts    provider-config.ts → validate-config.ts, state of the programs
- *       provider.ts       one provider: match, token, cache.ts, single flight, back-off
- *         service-account.ts  token and annotations for `tokenAttributes`
- *         execute.ts      request → run.ts → response
- *           binary.ts     path of the program, and whether it may run
- *           environment.ts  variables
- *
  * Plugins run with the agent's rights, but without its environment. So only the node's own configuration
  * chooses programs, and only programs that nobody but root can write may run.
  *
@@ -35,15 +27,14 @@ import {
   type LiveCredentialSource,
   type Reading,
 } from '../../src/credentials/sources/file-source.ts';
-import type { SourcePart } from '../../src/files/source-part.ts';
+import { part, type SourcePart } from '../../src/files/source-part.ts';
 import type { WatchOptions } from '../../src/files/live.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ProviderConfigError, readSetup, type Plugin, type SetupOptions } from './config/read-config.ts';
-import { describeEnvironment, describePlugins } from './describe.ts';
-import { bindPluginMetrics, type PluginMeter } from './run/plugin-error.ts';
+import { bindPluginMetrics, type PluginErrorCode, type PluginMeter } from './run/plugin-error.ts';
 import { Provider } from './provider/provider.ts';
 import type { ServiceAccountTokens } from './provider/service-account.ts';
-import { kubeletProgram, pluginEnvironment } from './run/environment.ts';
+import { kubeletProgram, pluginEnvironment, type NodeProgram } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
 
 export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'root'>, SetupOptions {
@@ -122,9 +113,12 @@ class CredentialProviderSource extends LiveSource<Found> {
 
   async describe(): Promise<readonly SourcePart[]> {
     const { config, hostRoot } = this.#options;
+    const { setup = [] } = this.found;
     const problem = this.failure() ?? super.problems().find(({ origin }) => origin === config);
-    const environment = describeEnvironment(await kubeletProgram(hostRoot));
-    return [...describePlugins(config, this.found.setup, problem?.message), environment];
+    const whole = problem
+      ? part(config, 'left-out', problem.message, [noStart])
+      : part(config, 'used', `plugins: ${setup.length}`, [atStart]);
+    return [whole, ...setup.map(describePlugin), describeEnvironment(await kubeletProgram(hostRoot))];
   }
 
   override async close(): Promise<void> {
@@ -225,4 +219,40 @@ function problemOf(plugin: Plugin, message: string): SourceProblem {
 
 function originOf({ config }: Plugin): string {
   return `plugin ${config.name}`;
+}
+
+// For people, with the differences from a kubelet since 1.34.
+
+const atStart = 'the kubelet reads it only when it starts; archwright uses a change at once';
+const noStart = 'a kubelet does not start with this';
+
+type Kubelet = Pick<NodeProgram, 'isRunning' | 'service'>;
+
+export function describeEnvironment({ isRunning, service }: Kubelet): SourcePart {
+  const where = 'environment of plugins';
+  if (isRunning) return part(where, 'used', 'the variables of the running kubelet');
+  if (service !== undefined)
+    return part(where, 'used', `HOME, PATH, the variables of ${service}, and kubeletEnvironment`);
+  const what =
+    'the variables of the running kubelet cannot be read; plugins have HOME, PATH and kubeletEnvironment';
+  return part(where, 'absent', what, [
+    'the kubelet gives plugins its own variables; set those that they need in kubeletEnvironment',
+  ]);
+}
+
+function describePlugin({ config: { name, matchImages, tokenAttributes }, leftOut }: Plugin): SourcePart {
+  const where = `plugin ${name}`;
+  if (leftOut === undefined) {
+    const what = `for ${matchImages.join(', ')}`;
+    if (tokenAttributes === undefined) return part(where, 'used', what);
+    return part(where, 'used', `${what}, with a token of the pod’s service account`, [
+      'the kubelet’s tokens are bound to a pod, the agent’s only to the service account',
+    ]);
+  }
+  return part(where, 'left-out', leftOut.reason, [whatKubeletDoes(leftOut.code)]);
+}
+
+function whatKubeletDoes(code: PluginErrorCode): string {
+  if (code === 'no-token') return 'the kubelet runs it with a token of the pod’s service account';
+  return code === 'unsafe' ? 'the kubelet runs it' : noStart;
 }

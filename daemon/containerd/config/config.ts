@@ -6,8 +6,7 @@
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { cleanPath } from '../../go.ts';
-import type { NodeFiles } from '../../node-files.ts';
-import { glob } from './glob.ts';
+import { orBroken, type NodeFiles } from '../../node-files.ts';
 import type { ContainerdRules } from './rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 import {
@@ -23,8 +22,10 @@ import {
 
 /** containerd's own default configuration has 10 KiB. */
 const maxConfigBytes = 1_048_576;
-/** Imported files; nodes have a handful. */
+/** Imported files, and matches of one pattern; nodes have a handful. */
 const maxFiles = 200;
+/** Drop-in directories contain a handful of files. */
+const maxEntries = 1000;
 
 /** The CRI plugin up to containerd 1.7, and in files of version 2. Version 1 has its short name. */
 const criPlugin = 'io.containerd.grpc.v1.cri';
@@ -213,4 +214,55 @@ function validateConfig(
   const ids = [...disabledPlugins, ...requiredPlugins, ...(rules.migrates ? [] : Object.keys(plugins))];
   const short = ids.find((id) => id.split('.').length < parts);
   if (short !== undefined) throw invalid(`the plugin ${JSON.stringify(short)} must have its full name`);
+}
+
+/**
+ * Go's `filepath.Glob`: the matching paths, sorted within each directory. Directories that cannot be listed match nothing. A
+ * leading dot in a name has no special meaning.
+ * @param pattern absolute and clean
+ * @throws InvalidConfig if Go refuses the pattern, or it matches too many files
+ */
+export async function glob(pattern: string, files: NodeFiles): Promise<readonly string[]> {
+  let found = ['/'];
+  for (const part of pattern.split('/').filter((name) => name !== '')) {
+    const matcher = /[*?[\\]/.test(part) ? matcherOf(part) : undefined;
+    const next: string[] = [];
+    for (const dir of found) {
+      const names = matcher ? await orBroken(dir, () => files.names(dir, maxEntries)) : [part];
+      if (names instanceof ConfigFileError) continue;
+      for (const name of names) {
+        const path = join(dir, name);
+        const isThere = matcher?.test(name) ?? (await orBroken(path, () => files.stat(path)));
+        if (isThere && !(isThere instanceof ConfigFileError)) next.push(path);
+      }
+      if (next.length > maxFiles) throw invalid(`a pattern of imports matches more than ${maxFiles} files`);
+    }
+    found = next;
+  }
+  return found;
+}
+
+/** The rules of Go's `filepath.Match` for one part of a path. */
+function matcherOf(part: string): RegExp {
+  const token = /(\*+)|\?|\[(\^?)((?:(?:\\.|[^\\\]-])(?:-(?:\\.|[^\\\]-]))?)+)\]|\\(.)|([^*?[\\])/gsuy;
+  let source = '';
+  let end = 0;
+  for (const [whole, stars, negated, range, escaped, plain] of part.matchAll(token)) {
+    end += whole.length;
+    if (stars !== undefined) source += '[^/]*';
+    else if (whole === '?') source += '[^/]';
+    else if (range === undefined) source += literal(escaped ?? plain ?? '');
+    else source += `[${negated}${range.replaceAll(/\\(.)/gsu, (_, each: string) => literal(each))}]`;
+  }
+  try {
+    if (end === part.length) return new RegExp(`^${source}$`, 'su');
+  } catch {
+    // A range that ends before it begins.
+  }
+  throw invalid('a pattern of imports is not valid: syntax error in pattern');
+}
+
+/** Each character as its code point, which has no special meaning. */
+function literal(text: string): string {
+  return text.replaceAll(/./gsu, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);
 }

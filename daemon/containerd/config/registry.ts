@@ -1,14 +1,20 @@
 /**
- * The registry settings of the CRI plugin in config.toml: keys, contradictions, defaults, credentials, and
- * how images are pulled (containerd `internal/cri/config/config.go`, `plugins/cri/images/plugin.go`).
+ * What this node's containerd pulls with: its version, and the registry settings of the CRI plugin in config.toml
+ * with their contradictions, defaults and credentials (containerd `internal/cri/config/config.go`,
+ * `plugins/cri/images/plugin.go`).
  */
+import { join } from 'node:path';
 import { Base64Error, decodeLogin } from '../../../src/credentials/docker/docker-config.ts';
-import type { Credential } from '../../../src/credentials/credential.ts';
+import type { Credential, MatchedCredential, Problem } from '../../../src/credentials/credential.ts';
+import { credentialId } from '../../../src/credentials/identity.ts';
 import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { parseGoUrl } from '../../go.ts';
 import type { Header } from '../hosts/hosts-file.ts';
-import type { ContainerdRules } from './rules.ts';
-import { fieldsOf, invalid, isTexts, tablesOf, type Table } from '../../toml.ts';
+import { firstExisting, type NodeFiles } from '../../node-files.ts';
+import type { VersionFinder } from '../../node-programs.ts';
+import { fieldsOf, inFile, invalid, InvalidConfig, isTexts, tablesOf, type Table } from '../../toml.ts';
+import { imagesTable, isCriDisabled, loadConfig } from './config.ts';
+import { programsFor, rulesFor, type ContainerdRules } from './rules.ts';
 
 export interface RegistryTls {
   readonly ca?: string;
@@ -34,6 +40,78 @@ export interface Registry {
   /** By URL; `validateRegistry` moves them to `configs`. */
   readonly auths: ReadonlyMap<string, Auth>;
   readonly headers: readonly Header[];
+}
+
+export interface NodeConfig {
+  readonly configFile: string | undefined;
+  readonly files: readonly string[];
+  readonly version: string | undefined;
+  readonly rules: ContainerdRules;
+  readonly registry: Registry;
+  /** `configs."<host>".auth`, by the host of the request, in every namespace. */
+  readonly credentials: ReadonlyMap<string, MatchedCredential>;
+  readonly roots: readonly string[];
+  /** containerd's client pulls images, not its transfer service. */
+  readonly localPull: boolean;
+  /** False if its CRI plugin is disabled: the kubelet does not use it. */
+  readonly servesKubelet: boolean;
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * @param candidates paths of config.toml inside the host root; the first that exists counts
+ * @throws ConfigFileError if containerd would not start
+ */
+export async function loadNodeConfig(
+  candidates: readonly string[],
+  files: NodeFiles,
+  findVersion: VersionFinder,
+): Promise<NodeConfig> {
+  const configFile = await firstExisting(candidates, files);
+  const { version, problem } = await findVersion(programsFor(configFile ?? ''));
+  const rules = rulesFor(version);
+  const problems: Problem[] = problem ? [problem] : [];
+  const config = configFile === undefined ? undefined : await loadConfig(configFile, rules, files);
+  return await inFile(configFile ?? '', () => {
+    const images = config ? imagesTable(config, rules) : {};
+    const table = fieldsOf(images, '').table('registry') ?? {};
+    const registry = validateRegistry(readRegistry(table, rules));
+    const localPull = usesLocalPull(images, rules);
+    const roots = searchRoots(effectiveConfigPath(registry, rules), localPull);
+    const servesKubelet = config === undefined || !isCriDisabled(config, rules);
+    if (!servesKubelet) problems.push({ origin: configFile ?? '', message: criDisabled });
+    const credentials = credentialsOf(registry, configFile ?? '', problems);
+    const common = { configFile, files: config?.files ?? [], version, rules, problems };
+    return { ...common, registry, credentials, roots, localPull, servesKubelet };
+  });
+}
+
+/** The files of a candidate: itself, or `config.toml` in it if it may be a directory (Noe's values). */
+export function filesOfCandidate(path: string): readonly string[] {
+  return path.endsWith('.toml') ? [path] : [join(path, 'config.toml'), path];
+}
+
+const criDisabled =
+  'it disables the CRI plugin, so the kubelet does not use this containerd; set containerdConfigPathCandidates to the configuration of the kubelet’s containerd';
+
+/** @param problems gets those of the others */
+function credentialsOf(
+  { configs }: Registry,
+  origin: string,
+  problems: Problem[],
+): NodeConfig['credentials'] {
+  const found = new Map<string, MatchedCredential>();
+  for (const [key, { auth = {} }] of configs) {
+    try {
+      const credential = parseAuth(auth);
+      if (credential)
+        found.set(key, { credential, source: 'containerd', key, origin, id: credentialId(credential) });
+    } catch (error) {
+      if (!(error instanceof InvalidConfig)) throw error;
+      problems.push({ origin, message: `registry.configs."${key}".auth ignored: ${error.message}` });
+    }
+  }
+  return found;
 }
 
 /** `/etc/docker/certs.d` is included for machines that ran Docker before. */

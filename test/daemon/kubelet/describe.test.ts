@@ -2,7 +2,7 @@
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { describeEnvironment } from '../../../daemon/kubelet/describe.ts';
+import { describeEnvironment } from '../../../daemon/kubelet/source.ts';
 import { answering, openNode, openSource, tokenAttributes, writePlugin } from './support.ts';
 import { like } from '../../support/like.ts';
 import { bindPluginMetrics } from '../../../daemon/kubelet/run/plugin-error.ts';

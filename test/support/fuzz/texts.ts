@@ -1,7 +1,7 @@
 /** Short texts in settings, files and command lines. */
 import { parseGoDuration, parseGoUrl } from '../../../daemon/go.ts';
 import { parseVersion } from '../../../daemon/containerd/config/rules.ts';
-import { glob } from '../../../daemon/containerd/config/glob.ts';
+import { glob } from '../../../daemon/containerd/config/config.ts';
 import { NodeFiles } from '../../../daemon/node-files.ts';
 import { InvalidConfig } from '../../../daemon/toml.ts';
 import { parseNamedObjects } from '../../../cmd/explain/named-objects.ts';

@@ -1,13 +1,12 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { imagesTable, isCriDisabled, loadConfig } from '../../../../daemon/containerd/config/config.ts';
+import { glob, imagesTable, isCriDisabled, loadConfig } from '../../../../daemon/containerd/config/config.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { NodeFiles } from '../../../../daemon/node-files.ts';
 import { writeFiles } from '../../../support/write-files.ts';
 import type { Files } from '../files.ts';
 import { like } from '../../../support/like.ts';
-import { glob } from '../../../../daemon/containerd/config/glob.ts';
 
 const old = 'io.containerd.grpc.v1.cri';
 const images = 'io.containerd.cri.v1.images';
