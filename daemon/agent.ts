@@ -6,10 +6,8 @@
  * certificate of the cluster's archwright authority, and `api.ts` refuses clients other than webhook and
  * controller. The agent's own certificate has the name of its node (`certificate/`), or with other issuers
  * `archwright-agent`. Health and metrics have their own port.
- *
- * The cache keeps facts, their age and the state file.
  */
-import { startServer, type RunningServer } from '../src/serving/server.ts';
+import { startServer } from '../src/serving/server.ts';
 import { startHealth } from '../src/serving/health.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import type { SourceProblem } from '../src/credentials/credential.ts';
@@ -71,12 +69,11 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     dockerHub: options.dockerHubLimit?.(),
     execErrors: options.execErrors?.(),
   });
-  const limits = { ...defaultApiLimits, ...options.limits };
   const handler = new Api({
     cache,
     info,
     resolvesShortNames: () => resolvesShortNames(options.node()),
-    limits,
+    limits: { ...defaultApiLimits, ...options.limits },
     clock,
     log,
     metrics,
@@ -94,18 +91,14 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     log,
     metrics,
   });
-  const api = await listen().catch(async (error: unknown) => {
-    await health.drain(0);
-    throw error;
-  });
+  const api = await Promise.resolve(options.certificate?.())
+    .then(() => startServer({ listen: options.listen, tls, handler, log, metrics }))
+    .catch(async (error: unknown) => {
+      await health.drain(0);
+      throw error;
+    });
+  listening = true;
   log.info({ api: api.url, health: health.url, node: nodeName }, 'the agent is listening');
-
-  async function listen(): Promise<RunningServer> {
-    await options.certificate?.();
-    const server = await startServer({ listen: options.listen, tls, handler, log, metrics });
-    listening = true;
-    return server;
-  }
 
   async function end(graceMs: number): Promise<void> {
     stopping = true;

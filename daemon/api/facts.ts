@@ -10,7 +10,7 @@ import { auths } from '../../src/credentials/auths.ts';
 import { isNamespaceName, isObjectName } from '../../src/credentials/credential.ts';
 import { parseJson, readShape } from '../../src/http/json.ts';
 import { ApiError } from './outcomes.ts';
-import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
+import { failedFacts, type FactsErrorCode, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import {
   InvalidReference,
@@ -102,6 +102,8 @@ export function answerFacts(
   const ofPod = { ...(namespace !== undefined && { namespace }), ...(serviceAccount && { serviceAccount }) };
   async function lookUp({ image, ...how }: FactsRequest['images'][number]): Promise<ImageFacts> {
     let reference: Reference | undefined;
+    const failed = (code: FactsErrorCode, message: string) =>
+      failedFacts(image, { code, message }, clock.now());
     try {
       reference = parseReference(image);
       const pullCredentials = await pullSecrets.lookup(reference.repository, signal);
@@ -110,17 +112,13 @@ export function answerFacts(
       const lookup = { image, reference, ...named, ...how, pullCredentials, ...ofPod };
       return await cache.get(lookup, { signal });
     } catch (error) {
-      if (reference === undefined && error instanceof InvalidReference) {
-        return failedFacts(image, { code: 'invalid-reference', message: error.message }, clock.now());
-      }
+      if (reference === undefined && error instanceof InvalidReference)
+        return failed('invalid-reference', error.message);
       if (gone.aborted) throw error;
-      if (deadline.aborted) {
-        const message = `no answer within ${deadlineMs} ms; the lookup in the registry continues`;
-        return failedFacts(image, { code: 'timeout', message }, clock.now());
-      }
+      if (deadline.aborted)
+        return failed('timeout', `no answer within ${deadlineMs} ms; the lookup in the registry continues`);
       log.error({ err: error, image }, 'the lookup of an image failed unexpectedly');
-      const message = 'the agent failed to answer; its log says why';
-      return failedFacts(image, { code: 'unavailable', message }, clock.now());
+      return failed('unavailable', 'the agent failed to answer; its log says why');
     }
   }
   return images.map(lookUp);

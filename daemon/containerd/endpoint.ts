@@ -87,11 +87,8 @@ export function wantsNamespace(host: string, namespace: string): boolean {
 }
 
 /** The prefix of request URLs; undefined if it is not a valid URL. */
-export function baseOf({
-  scheme,
-  host,
-  path,
-}: Pick<EffectiveHost, 'scheme' | 'host' | 'path'>): string | undefined {
+export function baseOf(location: Pick<EffectiveHost, 'scheme' | 'host' | 'path'>): string | undefined {
+  const { scheme, host, path } = location;
   if ((scheme !== 'http' && scheme !== 'https') || host === '') return undefined;
   const url = URL.parse(`${scheme}://${host}`);
   if (!url) return undefined;
@@ -150,11 +147,7 @@ export function defaultHostName(namespace: string): string {
 }
 
 function defaultHost(namespace: string, rules: ContainerdRules): Partial<HostConfig> {
-  const common = {
-    host: defaultHostName(namespace),
-    path: '/v2',
-    capabilities: capabilitiesOf(rules),
-  };
+  const common = { host: defaultHostName(namespace), path: '/v2', capabilities: capabilitiesOf(rules) };
   if (!isLocalhost(namespace)) return { ...common, scheme: 'https' };
   // 1.6: plain HTTP for localhost.
   if (!rules.httpFallback) return { ...common, scheme: 'http', skipVerify: true };

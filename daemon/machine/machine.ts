@@ -18,23 +18,15 @@ export type Machine = Pick<NodeReport, 'armVariant' | 'amd64Level' | 'aarch32' |
 
 /** @param architecture label value, such as `arm64` @param proc directory of procfs */
 export async function readMachine(architecture: string, proc = '/proc'): Promise<Machine> {
-  const cpus = cpusIn(
-    (await readIfPossible(join(proc, 'cpuinfo'), maxCpuinfoBytes))?.toString('latin1') ?? '',
-  );
-  const pageSize = pageSizeIn(await readIfPossible(join(proc, 'self/auxv'), maxAuxvBytes));
-  const machine = { ...(pageSize !== undefined && { pageSize }) };
-  switch (architecture) {
-    case 'amd64':
-      return { ...machine, ...amd64Of(cpus) };
-    case 'arm':
-      return { ...machine, ...armVariantOf(cpus) };
-    case 'arm64': {
-      const aarch32 = await hasAarch32(cpus, proc);
-      return { ...machine, ...armVariantOf(cpus), ...(aarch32 !== undefined && { aarch32 }) };
-    }
-    default:
-      return machine;
-  }
+  const cpus = cpusIn((await kernelText(join(proc, 'cpuinfo'), maxCpuinfoBytes)) ?? '');
+  const aarch32 = architecture === 'arm64' ? await hasAarch32(cpus, proc) : undefined;
+  const pageSize = pageSizeIn(await kernelText(join(proc, 'self/auxv'), maxAuxvBytes));
+  return {
+    ...(architecture === 'amd64' && amd64Of(cpus)),
+    ...((architecture === 'arm' || architecture === 'arm64') && armVariantOf(cpus)),
+    ...(aarch32 !== undefined && { aarch32 }),
+    ...(pageSize !== undefined && { pageSize }),
+  };
 }
 
 /** Fields of a processor in /proc/cpuinfo. */
@@ -106,9 +98,9 @@ async function hasAarch32(cpus: readonly Cpu[], proc: string): Promise<boolean |
 }
 
 /** AT_PAGESZ of the auxiliary vector (getauxval(3)): pairs of words in the byte order of the CPU. */
-function pageSizeIn(auxv: Buffer | undefined): number | undefined {
-  if (auxv === undefined) return undefined;
-  const bytes = narrowArchitectures.has(process.arch) ? 4 : 8;
+function pageSizeIn(text = ''): number | undefined {
+  const auxv = Buffer.from(text, 'latin1');
+  const bytes = process.arch === 'arm' || process.arch === 'ia32' ? 4 : 8;
   // The types and the page size fit the low four bytes.
   const word = (at: number): number =>
     endianness() === 'LE' ? auxv.readUInt32LE(at) : auxv.readUInt32BE(at + bytes - 4);
@@ -118,8 +110,9 @@ function pageSizeIn(auxv: Buffer | undefined): number | undefined {
 }
 
 const atPageSize = 6;
-const narrowArchitectures: ReadonlySet<string> = new Set(['arm', 'ia32', 'mips', 'mipsel']);
 
-function readIfPossible(path: string, maxBytes: number): Promise<Buffer | undefined> {
-  return readBounded(path, { maxBytes }).catch(ifError(FileError, () => undefined));
+/** Each character is a byte (latin1). @returns `undefined` if there is no such file, or it cannot be read */
+export async function kernelText(path: string, maxBytes: number): Promise<string | undefined> {
+  const bytes = await readBounded(path, { maxBytes }).catch(ifError(FileError, () => undefined));
+  return bytes?.toString('latin1');
 }

@@ -41,11 +41,8 @@ export async function openRuntimeProxies(options: RuntimeProxiesOptions) {
     const names = Object.keys(variables);
     if (names.length > 0)
       log?.info({ origin, variables: names }, 'the proxies of the container runtime are used');
-    for (const problem of problems)
-      log?.warn(
-        { origin: problem.origin, problem: problem.message },
-        'a file of the container runtime’s service is left out',
-      );
+    for (const { origin: file, message: problem } of problems)
+      log?.warn({ origin: file, problem }, 'a file of the container runtime’s service is left out');
   };
   const hasOwn = proxyVariables.some((name) => own[name]);
   const live = hasOwn

@@ -10,9 +10,9 @@ import type { FileHandle } from 'node:fs/promises';
 import { BoundedMap } from '../../src/async/bounded-map.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import { createRateLimiter, type RateLimiter } from '../../src/async/rate-limiter.ts';
-import { errnoOf, FileError, readBounded } from '../../src/files/read.ts';
-import { ifError } from '../../src/async/if-error.ts';
+import { errnoOf } from '../../src/files/read.ts';
 import { maxExecErrors, type ExecError } from '../../src/nodes/exec-report.ts';
+import { kernelText } from '../machine/machine.ts';
 
 /** One round reads some 800 lines. The rest waits in the kernel. */
 const maxRoundBytes = 64 * 1024;
@@ -135,12 +135,6 @@ function familyOf(process: Process): readonly Process[] {
   for (let each: Process | undefined = process; each && family.length <= maxAncestors; each = each.parent)
     family.unshift(each);
   return family;
-}
-
-/** @returns `undefined` if there is no such file, or it cannot be read */
-export async function kernelText(path: string, maxBytes: number): Promise<string | undefined> {
-  const bytes = await readBounded(path, { maxBytes }).catch(ifError(FileError, () => undefined));
-  return bytes?.toString('latin1');
 }
 
 // The kernel's texts: lines of a trace (Documentation/trace/ftrace.rst, "Output format") and the file `cgroup` of

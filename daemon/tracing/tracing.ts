@@ -11,7 +11,8 @@ import { errnoOf } from '../../src/files/read.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import type { ExecReport, TracingState } from '../../src/nodes/exec-report.ts';
 import type { Log } from '../../src/telemetry/log.ts';
-import { ExecErrors, kernelText } from './exec-errors.ts';
+import { kernelText } from '../machine/machine.ts';
+import { ExecErrors } from './exec-errors.ts';
 
 /** -8: ENOEXEC, a file with a format that the kernel does not know (include/uapi/asm-generic/errno-base.h). */
 const failures = {

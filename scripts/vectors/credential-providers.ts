@@ -25,8 +25,8 @@ export const credentialProviders: Handlers = {
     return {
       stdin: encodeRequest(text(input, 'apiVersion'), {
         image: text(request, 'image'),
-        serviceAccountToken: typeof token === 'string' ? secret(token) : undefined,
-        serviceAccountAnnotations: annotationsOf(request['serviceAccountAnnotations']),
+        ...(typeof token === 'string' && { token: secret(token) }),
+        annotations: annotationsOf(request['serviceAccountAnnotations']) ?? {},
       }),
     };
   },

@@ -176,8 +176,8 @@ export function mergeConfig(into: ConfigFile, from: ConfigFile, rules: Container
   return {
     version: from.version === 0 ? into.version : from.version,
     imports: [],
-    disabledPlugins: union(into.disabledPlugins, from.disabledPlugins),
-    requiredPlugins: union(into.requiredPlugins, from.requiredPlugins),
+    disabledPlugins: [...new Set([...into.disabledPlugins, ...from.disabledPlugins])],
+    requiredPlugins: [...new Set([...into.requiredPlugins, ...from.requiredPlugins])],
     plugins: rules.mergesPlugins
       ? mergeTables(into.plugins, from.plugins)
       : { ...into.plugins, ...from.plugins },
@@ -192,10 +192,6 @@ function mergeTables(into: Table, from: Table): Table {
     merged.set(key, isTable(before) && isTable(value) ? mergeTables(before, value) : value);
   }
   return Object.fromEntries(merged);
-}
-
-function union(one: readonly string[], other: readonly string[]): string[] {
-  return [...new Set([...one, ...other])];
 }
 
 /** @throws InvalidConfig */

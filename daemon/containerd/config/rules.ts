@@ -8,7 +8,8 @@ export type ContainerdRules = Readonly<ReturnType<typeof rulesFor>>;
 
 /** @param version such as `2.1.4`, `v1.7.24` or `1.6.20~ds1`. Default and fallback: the newest */
 export function rulesFor(version?: string) {
-  const from = since(version === undefined ? undefined : parseVersion(version));
+  const known = rank(parseVersion(version ?? '') ?? [Infinity]);
+  const from = (...wanted: readonly number[]): boolean => known >= rank(wanted);
   return {
     /** Newest supported `version` of config.toml; older files are migrated to it. */
     configVersion: from(2, 3) ? 4 : from(2) ? 3 : 2,
@@ -51,11 +52,8 @@ export function parseVersion(text: string): readonly number[] | undefined {
   return major === undefined ? undefined : [major, minor, patch].map(Number);
 }
 
-function since(version: readonly number[] | undefined): (...wanted: readonly number[]) => boolean {
-  return (...wanted) => {
-    const differs = version?.findIndex((number, index) => number !== (wanted[index] ?? 0)) ?? -1;
-    return differs < 0 || (version?.[differs] ?? 0) > (wanted[differs] ?? 0);
-  };
+function rank([major = 0, minor = 0, patch = 0]: readonly number[]): number {
+  return (major * 10_000 + minor) * 1_000_000 + patch;
 }
 
 const standardPrograms = ['/usr/local/bin/containerd', '/usr/bin/containerd', '/bin/containerd'];

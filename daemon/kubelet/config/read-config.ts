@@ -43,10 +43,8 @@ export async function readSetup(options: SetupOptions): Promise<readonly Plugin[
   const { hostRoot, config } = options;
   const providers = await readConfig(config, hostRoot);
   const problems = validateConfig(providers);
-  if (problems !== undefined) {
-    const message = `failed to validate credential provider config: ${problems}`;
-    throw new ProviderConfigError(message);
-  }
+  if (problems !== undefined)
+    throw new ProviderConfigError(`failed to validate credential provider config: ${problems}`);
   const plugins: Plugin[] = [];
   for (const provider of providers)
     plugins.push({ config: provider, leftOut: await pluginProblem(provider, options) });
@@ -75,10 +73,8 @@ export async function readConfig(path: string, root = '/'): Promise<readonly Pro
   const providers = [...files].flatMap(([file, content]) => decodeFile(file, content));
   const names = providers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) < index);
-  if (twice !== undefined) {
-    const message = `duplicate provider name ${JSON.stringify(twice)} found in configuration file(s)`;
-    throw new ProviderConfigError(message);
-  }
+  const duplicate = `duplicate provider name ${JSON.stringify(twice)} found in configuration file(s)`;
+  if (twice !== undefined) throw new ProviderConfigError(duplicate);
   return providers;
 }
 
@@ -109,8 +105,7 @@ async function readFiles(
     throw new ProviderConfigError(`unable to read file ${error.message}`);
   }
   if (files.size > 0) return files;
-  const message = `no configuration files found in directory ${JSON.stringify(path)}`;
-  throw new ProviderConfigError(message);
+  throw new ProviderConfigError(`no configuration files found in directory ${JSON.stringify(path)}`);
 }
 
 function decodeFile(file: string, content: Buffer): readonly ProviderConfig[] {
@@ -118,7 +113,6 @@ function decodeFile(file: string, content: Buffer): readonly ProviderConfig[] {
     return decodeConfig(decodeUtf8(content, file));
   } catch (error) {
     if (!(error instanceof DecodeError || error instanceof FileError)) throw error;
-    const message = `error decoding config ${JSON.stringify(file)}: ${error.message}`;
-    throw new ProviderConfigError(message);
+    throw new ProviderConfigError(`error decoding config ${JSON.stringify(file)}: ${error.message}`);
   }
 }

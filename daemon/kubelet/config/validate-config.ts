@@ -20,7 +20,11 @@ export function validateConfig(providers: readonly ProviderConfig[]): string | u
       [names.indexOf(provider.name) < index, duplicate('providers.name', provider.name)],
       ...choiceRules('providers.apiVersion', provider.apiVersion, execApiVersions),
       ...matchImagesRules(provider.matchImages),
-      ...cacheDurationRules(provider.defaultCacheDuration),
+      [provider.defaultCacheDuration === undefined, 'providers.defaultCacheDuration: Required value'],
+      [
+        (provider.defaultCacheDuration ?? 0) < 0,
+        'providers.defaultCacheDuration: Invalid value: must be greater than or equal to 0',
+      ],
       ...tokenRules(provider),
     ]),
   ];
@@ -54,14 +58,6 @@ function matchImagesRules(matchImages: readonly string[]): readonly Rule[] {
   return [
     [matchImages.length === 0, `${path}: Required value: at least 1 item in matchImages is required`],
     ...matchImages.map((image): Rule => [splitHostPath(image) === undefined, invalid(path, image, detail)]),
-  ];
-}
-
-function cacheDurationRules(ms: number | undefined): readonly Rule[] {
-  const path = 'providers.defaultCacheDuration';
-  return [
-    [ms === undefined, `${path}: Required value`],
-    [ms !== undefined && ms < 0, `${path}: Invalid value: must be greater than or equal to 0`],
   ];
 }
 

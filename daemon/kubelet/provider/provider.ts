@@ -152,11 +152,7 @@ export class Provider {
   ): Promise<ProviderResponse> {
     this.#check(key);
     try {
-      const account = grant && {
-        serviceAccountToken: grant.token,
-        serviceAccountAnnotations: grant.annotations,
-      };
-      const response = await this.#options.execute({ image, ...account }, abandoned, namespace);
+      const response = await this.#options.execute({ image, ...grant }, abandoned, namespace);
       if (!baseKeys.has(response.cacheKeyType)) {
         const message =
           'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global';

@@ -7,7 +7,7 @@ import * as v from 'valibot';
 import { systemClock } from '../../../src/async/clock.ts';
 import type { FairSemaphores } from '../../../src/async/fair-semaphore.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
-import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
+import { reveal, secret } from '../../../src/telemetry/secret.ts';
 import {
   duration,
   execApiVersions,
@@ -23,7 +23,7 @@ import {
   struct,
   text,
 } from '../config/strict.ts';
-
+import type { Grant } from '../provider/service-account.ts';
 import { checkBinary, type PluginPath } from './binary.ts';
 import type { Environment } from './environment.ts';
 import { PluginError, type PluginErrorCode, type PluginMeter } from './plugin-error.ts';
@@ -82,11 +82,9 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
   };
 }
 
-export interface ProviderRequest {
+export interface ProviderRequest extends Partial<Pick<Grant, 'token' | 'annotations'>> {
   /** Normalised: `domain/path` without tag and digest. */
   readonly image: string;
-  readonly serviceAccountToken?: Secret | undefined;
-  readonly serviceAccountAnnotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
@@ -95,17 +93,17 @@ export interface ProviderRequest {
  */
 export function encodeRequest(
   apiVersion: string,
-  { image, serviceAccountToken, serviceAccountAnnotations = {} }: ProviderRequest,
+  { image, token, annotations = {} }: ProviderRequest,
 ): string {
-  const token = serviceAccountToken && reveal(serviceAccountToken);
-  const hasAnnotations = Object.keys(serviceAccountAnnotations).length > 0;
+  const serviceAccountToken = token && reveal(token);
+  const hasAnnotations = Object.keys(annotations).length > 0;
   const request = {
     kind: 'CredentialProviderRequest',
     apiVersion,
     image,
     ...(apiVersion === tokenApiVersion && {
-      ...(token && { serviceAccountToken: token }),
-      ...(hasAnnotations && { serviceAccountAnnotations }),
+      ...(serviceAccountToken && { serviceAccountToken }),
+      ...(hasAnnotations && { serviceAccountAnnotations: annotations }),
     }),
   };
   return `${JSON.stringify(request)}\n`;

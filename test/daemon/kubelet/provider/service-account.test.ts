@@ -88,8 +88,8 @@ t.test('a plugin gets the token and the configured annotations', async (t) => {
     auth: new Map([['r.example', { username: 'u' }]]),
   });
   t.strictSame(tokenRequests, [['account', 'uid of ns/account', 'audience']]);
-  t.strictSame(requests[0]?.serviceAccountAnnotations, { 'a/required': 'r', 'a/optional': 'o' });
-  t.equal(requests[0]?.serviceAccountToken && reveal(requests[0].serviceAccountToken), 'token 0 of account');
+  t.strictSame(requests[0]?.annotations, { 'a/required': 'r', 'a/optional': 'o' });
+  t.equal(requests[0]?.token && reveal(requests[0].token), 'token 0 of account');
 });
 
 t.test('the plugin does not run without its service account', async (t) => {

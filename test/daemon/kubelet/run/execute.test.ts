@@ -78,8 +78,8 @@ t.test('the request is one line with the members that the kubelet sends', async 
   t.equal(
     encodeRequest(`${group}/v1`, {
       image: 'registry.example/a',
-      serviceAccountToken: secret('to<k>en'),
-      serviceAccountAnnotations: { 'B/a': '', 'a/é': '"\\\n' },
+      token: secret('to<k>en'),
+      annotations: { 'B/a': '', 'a/é': '"\\\n' },
     }),
     `{"kind":"CredentialProviderRequest","apiVersion":"${group}/v1","image":"registry.example/a",` +
       String.raw`"serviceAccountToken":"to<k>en","serviceAccountAnnotations":{"B/a":"","a/é":"\"\\\n"}}` +
@@ -88,14 +88,14 @@ t.test('the request is one line with the members that the kubelet sends', async 
 });
 
 t.test('versions before v1 have no tokens, and empty members are omitted', async (t) => {
-  const request = { image: 'a/b', serviceAccountToken: secret('t'), serviceAccountAnnotations: { a: 'b' } };
+  const request = { image: 'a/b', token: secret('t'), annotations: { a: 'b' } };
   for (const version of ['v1alpha1', 'v1beta1']) {
     t.equal(
       encodeRequest(`${group}/${version}`, request),
       `{"kind":"CredentialProviderRequest","apiVersion":"${group}/${version}","image":"a/b"}\n`,
     );
   }
-  const empty = { image: 'a/b', serviceAccountToken: secret(''), serviceAccountAnnotations: {} };
+  const empty = { image: 'a/b', token: secret(''), annotations: {} };
   const line = `{"kind":"CredentialProviderRequest","apiVersion":"${group}/v1","image":"a/b"}\n`;
   t.equal(encodeRequest(`${group}/v1`, empty), line);
 });
