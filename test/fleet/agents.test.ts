@@ -215,23 +215,6 @@ t.test('what an agent says of itself is checked, cleaned and bounded', async (t)
   for (const credentialFingerprint of ['', 'f'.repeat(257), 1, undefined])
     t.equal(read({ credentialFingerprint }), undefined);
 
-  const problem = { source: 'docker-config', origin: '/a', message: 'is not valid JSON' };
-  const problemsOf = (credentialProblems: unknown) => read({ credentialProblems })?.problems;
-  t.strictSame(problemsOf([problem, { ...problem, later: 1 }]), [problem, problem]);
-  const hostile = [
-    null,
-    'x',
-    { ...problem, source: 'x' },
-    { ...problem, origin: 1 },
-    { ...problem, message: 1 },
-  ];
-  for (const problems of [undefined, null, {}, 'x', [], ...hostile.map((one) => [one])])
-    t.strictSame(problemsOf(problems), [], JSON.stringify(problems));
-  const [long] = problemsOf([{ ...problem, origin: 'a\nb\u001b[31m', message: 'x'.repeat(9999) }]) ?? [];
-  t.strictSame(long, { ...problem, origin: 'a?b?[31m', message: long?.message });
-  t.equal(long?.message.length, 400);
-  t.equal(problemsOf(Array.from({ length: 50 }, () => problem))?.length, 10);
-
   const error = { pod: '0b6c4b9e-6f5d-4c1e-9d55-0f5f2a1d9a77', container: 'a'.repeat(64), program: 'sh' };
   const errorsOf = (execErrors: unknown) => read({ execErrors })?.execErrors;
   t.strictSame(errorsOf({ state: 'no-events', errors: [] }), { state: 'no-events', errors: [] });
