@@ -1,4 +1,3 @@
-/** Credentials and headers that belong to one endpoint. */
 import t, { type Test } from 'tap';
 import {
   clientFor,
@@ -196,8 +195,6 @@ t.test(
     await t.rejects(lookUp(clientFor(t), endpoints.slice(0, 1)), refusal);
   },
 );
-
-/** Credentials and headers that belong to one endpoint. */
 
 async function start(t: Test, options: TestRegistryOptions = {}) {
   const registry = await startRegistry(t, { tls: false, ...options });

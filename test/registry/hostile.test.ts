@@ -71,26 +71,17 @@ for (const [name, fault, code, message] of faults) {
   });
 }
 
-const slow: readonly (readonly [
-  name: string,
-  fault: Fault,
-  limits: Partial<HttpClientLimits>,
-  message: RegExp,
-])[] = [
-  ['no answer', { kind: 'hold' }, { headerMs: 100 }, /waiting for a response took longer than 100 ms/],
-  ['slow headers', { kind: 'drip-headers', everyMs: 5 }, { headerMs: 100 }, /waiting for a response/],
-  ['slow body', { kind: 'drip', everyMs: 5 }, { totalMs: 300 }, /the whole exchange took longer than 300 ms/],
-  ['silence inside the body', { kind: 'drip', everyMs: 60_000 }, { idleMs: 100 }, /silence .* 100 ms/],
-];
-
-for (const [name, fault, limits, message] of slow) {
-  t.test(`a response: ${name}`, async (t) => {
+t.test('a response that does not come, or stops, is a timeout', async (t) => {
+  for (const [fault, limits, message] of [
+    [{ kind: 'hold' }, { headerMs: 100 }, /waiting for a response took longer than 100 ms/],
+    [{ kind: 'drip', everyMs: 60_000 }, { idleMs: 100 }, /silence .* 100 ms/],
+  ] as const) {
     const { registry, client } = await setUp(t, undefined, limits);
     registry.faults.add(/manifests/, fault);
     await t.rejects(lookUp(client, registry), { code: 'timeout', message });
     t.equal(await registry.requests[0]?.ended, 'aborted');
-  });
-}
+  }
+});
 
 t.test('a long error page is not read completely', async (t) => {
   const { registry, client } = await setUp(t);

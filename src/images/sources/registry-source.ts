@@ -113,14 +113,12 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
   };
 }
 
-/** The tags of the image's repository. @throws RegistryError, CredentialError */
-export type TagSource = (request: ImageRequest, signal: AbortSignal) => Promise<TagList>;
-
-export function createTagSource(options: RegistrySourceOptions): TagSource {
-  return async (request, signal) => {
-    const { path } = request.reference;
+/** @returns the tags of the image's repository @throws RegistryError, CredentialError */
+export function createTagSource(options: RegistrySourceOptions) {
+  return async (request: ImageRequest, signal: AbortSignal): Promise<TagList> => {
+    const { path: repository } = request.reference;
     const { endpoints, credentials } = await accessTo(request, options, signal);
-    return await options.registry.tags({ repository: path, endpoints, credentials }, signal);
+    return await options.registry.tags({ repository, endpoints, credentials }, signal);
   };
 }
 

@@ -1,4 +1,3 @@
-/** The gauges of Docker Hub's limit, and registries that abuse them. */
 import t, { type Test } from 'tap';
 import { TransportError, type TransportFailure } from '../../../src/http/transport-error.ts';
 import { CircuitBreaker } from '../../../src/registry/net/circuit-breaker.ts';
@@ -177,8 +176,6 @@ t.test('shown URLs have no credentials and signatures', async (t) => {
   );
   t.equal(shown('https://host/a?signature=secret'), 'https://host/a');
 });
-
-/** The gauges of Docker Hub's limit, and registries that abuse them. */
 
 type Limits = Readonly<Record<string, string | readonly string[]>>;
 
