@@ -116,18 +116,14 @@ export function addMembers<T>(
 /** The members of an object, none of null. @param name for the error @throws DockerConfigError */
 export function objectMembers(text: string, name: string): readonly (readonly [string, string])[] {
   if (text.trim() === 'null') return [];
-  const found = membersOf(text);
-  if (found === undefined) throw new DockerConfigError(`${name} is not an object`);
-  return found;
-}
-
-function membersOf(text: string): ReturnType<typeof members> {
   try {
-    return members(text);
+    const found = members(text);
+    if (found) return found;
   } catch (error) {
     if (error instanceof RangeError) throw new DockerConfigError('is nested too deeply');
     throw error;
   }
+  throw new DockerConfigError(`${name} is not an object`);
 }
 
 /** String fields of a Go struct; empty: it is not there. @throws DockerConfigError */

@@ -4,18 +4,13 @@
  * than Bearer, Digest and Basic are ignored, and the best scheme comes first. Every line is read once, left to
  * right. Scopes: containerd `core/remotes/docker/scope.go`, distribution `spec/auth/scope.md`.
  *
- * The guard for realms: a registry chooses the URL of its token server, and credentials are sent there. The rule:
- *
- * - https, or http if the registry itself was requested by http; no user info.
- * - The host may be any host: the registry itself, or one of another domain. containerd has no rule here;
- *   go-containerregistry (`pkg/v1/remote/transport/bearer.go`) also requires the registry's last two labels.
- *   So a registry decides which host receives the credential that it would receive itself. A realm holds only
- *   for the repository that named it (`authenticator.ts`).
- * - The address may not be nearer than the registry's own (`isForbiddenAddress`): never metadata, link-local
- *   or unspecified, loopback only from loopback, private only from private or loopback. Literals are checked
- *   here as Node will dial them, so that `https://2130706433/` counts as 127.0.0.1. Names are checked after
- *   resolution (`reach.ts`). A proxy resolves names itself: behind it only literals and the names below are
- *   checked.
+ * The guard for realms: a registry chooses which host receives the credential that it would receive itself.
+ * containerd has no rule here; go-containerregistry (`pkg/v1/remote/transport/bearer.go`) requires the registry's
+ * last two labels. A realm holds only for the repository that named it (`authenticator.ts`). It is https, or http if
+ * the registry itself was requested by http. Its address may not be nearer than the registry's own
+ * (`isForbiddenAddress`). Literals are checked here as Node will dial them, so that `https://2130706433/` counts as
+ * 127.0.0.1. Names are checked after resolution (`reach.ts`), but behind a proxy, which resolves them itself, only
+ * the names below.
  */
 import { addressKind, bareHost, isForbiddenAddress, portOf } from '../../http/reach/address.ts';
 
