@@ -299,4 +299,7 @@ t.test('without an agent that answers, the fleet is unavailable after 30 s', asy
   await clock.advance(30_000);
   t.notOk(fleet.isAvailable());
   like(t, logged(), [gone, back, gone]);
+  fleet.close();
+  await clock.advance(10_000);
+  t.equal(clock.pending, 0, 'no timer after the end');
 });

@@ -190,7 +190,7 @@ t.test(
       }
     }
     const secrets = fc.constantFrom([], [], ['x']);
-    await fc.assert(fc.asyncProperty(fleets, secrets, check), { numRuns: sized(200, 3000) });
+    await fc.assert(fc.asyncProperty(fleets, secrets, check), { numRuns: sized(1000, 5000) });
   },
 );
 
