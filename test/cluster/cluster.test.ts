@@ -1,8 +1,17 @@
-/** Cluster state of decisions: labels, Secrets, classes of nodes, which nodes an agent represents, drifted tags. */
-import t from 'tap';
+/** What is read of the cluster: labels, Secrets, classes of nodes, nodes of an agent, drifted tags, TLS. */
+import t, { type Test } from 'tap';
 import { connectCluster } from '../../src/cluster/cluster.ts';
-import { connectedStore } from '../kube/support.ts';
-import { silentLog } from '../support/captured.ts';
+import { watchTlsSecret } from '../../src/cluster/tls-secret.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import {
+  createWorld,
+  namespace,
+  secretNames,
+  settled,
+  type World,
+} from '../controller/features/certificates/world.ts';
+import { connect, connectedStore } from '../kube/support.ts';
+import { captureLog, silentLog } from '../support/captured.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { like } from '../support/like.ts';
 import {
@@ -168,4 +177,59 @@ t.test('each digest of a drifted tag is applied once, until the tag names anothe
   store.remove(path);
   await store.quiet();
   await note({ a: 'c' }, 'a a', 'b b', 'a c', 'a c');
+});
+
+function watchSecret(t: Test, world: World, use: 'client' | 'server' = 'client') {
+  const { log, lines } = captureLog('debug');
+  const client = connect(t, { access: world.store.access });
+  const name = secretNames['controller-client'];
+  const tls = watchTlsSecret({ client, namespace, name, clock: systemClock, log, use });
+  t.teardown(() => tls.close());
+  const now = () => {
+    const { cert, key, ca } = tls.current() ?? {};
+    return key && { 'tls.crt': cert, 'tls.key': reveal(key), 'ca.crt': ca };
+  };
+  return { tls, now, lines };
+}
+
+t.test('TLS from a Secret: it is awaited, and the last good content stays', async (t) => {
+  const world = await createWorld(t);
+  const { tls, now, lines } = watchSecret(t, world);
+  await t.rejects(tls.ready(AbortSignal.abort()), { name: 'AbortError' });
+  t.match(tls.problem(), /^Secret .*-controller-client-tls: it does not exist, or may not be read$/);
+  t.equal(now(), undefined);
+  const lead = world.leader();
+  await lead();
+  await tls.ready(neverAborted);
+  const good = world.texts('controller-client') ?? {};
+  t.strictSame(now(), good);
+  const selectors = world.store.received(/secrets$/).map(({ query }) => query.get('fieldSelector'));
+  const name = secretNames['controller-client'];
+  t.strictSame(new Set(selectors), new Set([`metadata.name=${name}`]), 'no request for other Secrets');
+
+  let changes = 0;
+  tls.onChange(() => (changes += 1));
+  world.put('controller-client', { ...good, 'tls.key': world.texts('agent')?.['tls.key'] ?? '' });
+  await world.store.until(() => /tls\.key of the Secret .* is not the key/.test(lines.join('')), 'the line');
+  t.strictSame([now(), changes], [good, 0]);
+  world.remove('controller-client');
+  await lead();
+  await world.store.until(() => changes === 1, 'the next good content');
+  t.strictSame(now(), world.texts('controller-client'));
+  t.notMatch(lines.join(''), 'PRIVATE');
+});
+
+t.test('a client needs authorities, a server does not', async (t) => {
+  const world = await settled(t);
+  const { 'tls.crt': cert = '', 'tls.key': key = '' } = world.texts('controller-client') ?? {};
+  world.put('controller-client', { 'tls.crt': cert, 'tls.key': key });
+  const client = watchSecret(t, world);
+  const server = watchSecret(t, world, 'server');
+  await server.tls.ready(neverAborted);
+  t.equal(server.now()?.['tls.crt'], cert);
+  await world.store.until(() => client.lines.length > 0, 'a line about the client');
+  t.equal(client.now(), undefined);
+  t.match(client.tls.problem(), /: it needs tls\.crt and tls\.key, and ca\.crt$/);
+  t.match(client.lines.join(''), /a TLS certificate cannot be used; it must be written again/);
+  t.notMatch(client.lines.join(''), 'PRIVATE');
 });
