@@ -71,22 +71,15 @@ function reconciling(
 }
 
 t.test('it reconciles at the requested time, or after an event', async (t) => {
-  const { clock, add, at, end } = reconciling(() => Promise.resolve(undefined), { resyncMs: 10_000 });
+  const again = (count: number) => Promise.resolve(count === 1 ? { requeueAfterMs: 5 } : undefined);
+  const { clock, add, at, end } = reconciling(again, { resyncMs: 10_000 });
   await clock.advance(25_000);
-  t.strictSame(at, [0, 10_000, 20_000]);
+  t.strictSame(at, [0, 5, 10_005, 20_005], 'the requested time takes precedence over the resync');
   for (let event = 0; event < 4; event += 1) add();
   await clock.advance(1000);
-  t.strictSame(at, [0, 10_000, 20_000, 25_000, 25_000], 'events during a reconcile cause one more');
+  t.strictSame(at.slice(4), [25_000, 25_000], 'events during a reconcile cause one more');
   await end();
   t.equal(clock.pending, 0);
-});
-
-t.test('the requested time takes precedence over the resync', async (t) => {
-  const again = (count: number) => Promise.resolve(count === 1 ? { requeueAfterMs: 5 } : undefined);
-  const { clock, at, end } = reconciling(again, { resyncMs: minute });
-  await clock.advance(minute);
-  t.strictSame(at, [0, 5]);
-  await end();
 });
 
 t.test('failed reconciles back off up to a limit; a success resets the back-off', async (t) => {
