@@ -21,33 +21,42 @@ interface NodeOptions {
   readonly unready?: number;
   readonly spec?: object;
   readonly os?: string;
+  readonly architecture?: string;
 }
 
-async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
+async function startWorld(t: Test, configuration: Partial<Configuration> = { agentNodes: 2 }) {
   const clock = createFakeClock();
   const start = clock.now() - 86_400_000;
-  const test = await startLeader(t, { configuration: { agentNodes: wanted }, clock });
+  const reports = new Map<string, NodeReport>();
+  const fleet = { nodeReports: () => reports } as Partial<Fleet> as Fleet;
+  const test = await startLeader(t, { configuration, clock, fleet });
   const { store, leader } = test;
   const reconcile = createAgentNodes(leader);
-  const time = (minutes: number): string => new Date(start + minutes * 60_000).toISOString();
   const put = (name: string, options: NodeOptions = {}): void => {
     const { pool = 'blue', labels = {}, created = 0, unready, spec = {}, os = 'linux' } = options;
+    const { architecture = 'amd64' } = options;
     const ready = { type: 'Ready', status: unready === undefined ? 'True' : 'Unknown' };
     const since = new Date(clock.now() - (unready ?? 600) * 60_000).toISOString();
     store.put(`/api/v1/nodes/${name}`, {
       metadata: {
         name,
-        creationTimestamp: time(created),
-        labels: { 'karpenter.sh/nodepool': pool, 'kubernetes.io/arch': 'amd64', ...labels },
+        creationTimestamp: new Date(start + created * 60_000).toISOString(),
+        labels: { 'karpenter.sh/nodepool': pool, 'kubernetes.io/arch': architecture, ...labels },
       },
       spec,
-      status: { ...nodeStatus('amd64', os), conditions: [{ ...ready, lastTransitionTime: since }] },
+      status: { ...nodeStatus(architecture, os), conditions: [{ ...ready, lastTransitionTime: since }] },
     });
   };
   const labelsOf = (name: string) => store.get(`/api/v1/nodes/${name}`)?.metadata.labels ?? {};
+  const settledAround = (act: () => Promise<void>) => async (): Promise<void> => {
+    await test.settled();
+    await act();
+    await test.settled();
+  };
   return {
     ...test,
     clock,
+    reports,
     put,
     labelsOf,
     /** Names of the nodes with the label. */
@@ -57,11 +66,8 @@ async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
         .map(({ metadata: { name } }) => name)
         .filter((name) => labelsOf(name)[label] === 'true')
         .sort(),
-    reconcile: async (): Promise<void> => {
-      await test.settled();
-      await reconcile();
-      await test.settled();
-    },
+    reconcile: settledAround(reconcile),
+    reconcileLevels: settledAround(() => labelLevels(leader)),
   };
 }
 
@@ -107,7 +113,7 @@ t.test('which nodes are never labeled', async (t) => {
 });
 
 t.test('labeled nodes keep their label even if others are older', async (t) => {
-  const { store, put, labeled, reconcile } = await startWorld(t, 1);
+  const { store, put, labeled, reconcile } = await startWorld(t, { agentNodes: 1 });
   put('old', { created: 0 });
   put('young', { created: 9, labels: agent });
   await reconcile();
@@ -139,7 +145,7 @@ t.test('nodes that leave the pool are replaced at once; a surplus label stays fo
 t.test(
   'a node that is not ready keeps its place for five minutes, the last of its pool for ever',
   async (t) => {
-    const { clock, put, labeled, reconcile, series } = await startWorld(t, 1);
+    const { clock, put, labeled, reconcile, series } = await startWorld(t, { agentNodes: 1 });
     put('a1', { labels: agent, unready: 4 });
     put('a2');
     put('last', { pool: 'green', labels: agent, unready: 60 });
@@ -156,7 +162,7 @@ t.test(
 );
 
 t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) => {
-  const { clock, put, labeled, reconcile, configure, series } = await startWorld(t, 1);
+  const { clock, put, labeled, reconcile, configure, series } = await startWorld(t, { agentNodes: 1 });
   for (const [index, name] of ['a1', 'a2', 'a3'].entries()) put(name, { labels: agent, created: index });
   await reconcile();
   await clock.advance(60_000);
@@ -171,61 +177,42 @@ t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) 
 
 const levelLabel = 'arch.example/amd64-level';
 
-async function startLevels(t: Test, amd64LevelLabels = true) {
-  const reports = new Map<string, NodeReport>();
-  const fleet: Pick<Fleet, 'nodeReports'> = { nodeReports: () => reports };
-  const test = await startLeader(t, { configuration: { amd64LevelLabels } });
-  const { store } = test;
-  const leader = { ...test.leader, fleet: fleet as Fleet };
-  const put = (name: string, architecture = 'amd64', labels: Record<string, string> = {}): void =>
-    void store.put(`/api/v1/nodes/${name}`, {
-      metadata: { name, labels: { other: 'x', ...labels } },
-      status: { nodeInfo: { architecture, operatingSystem: 'linux' } },
-    });
-  return {
-    ...test,
-    leader,
-    reports,
-    put,
-    labelOf: (name: string) => store.get(`/api/v1/nodes/${name}`)?.metadata.labels?.[levelLabel],
-    reconcile: async (): Promise<void> => {
-      await test.settled();
-      await labelLevels(leader);
-      await test.settled();
-    },
-  };
-}
-
 t.test('nodes get the level that their agent reports', async (t) => {
-  const { store, put, reports, labelOf, reconcile } = await startLevels(t);
-  put('new');
-  put('right', 'amd64', { [levelLabel]: 'v2' });
-  put('changed', 'amd64', { [levelLabel]: 'v2' });
-  put('silent', 'amd64', { [levelLabel]: 'v4' });
-  put('arm', 'arm64');
+  const { store, put, reports, labelsOf, reconcileLevels } = await startWorld(t, { amd64LevelLabels: true });
+  put('new', { labels: { other: 'x' } });
+  put('right', { labels: { [levelLabel]: 'v2' } });
+  put('changed', { labels: { [levelLabel]: 'v2' } });
+  put('silent', { labels: { [levelLabel]: 'v4' } });
+  put('arm', { architecture: 'arm64' });
+  put('left');
   reports.set('new', { amd64Level: 3 }).set('right', { amd64Level: 2 }).set('changed', { amd64Level: 4 });
   reports.set('arm', { amd64Level: 4 }).set('silent', { pullMode: 'local' }).set('gone', { amd64Level: 1 });
-  put('left');
   reports.set('left', { amd64Level: 3 });
   const end = store.fault('PATCH /api/v1/nodes/left', { status: 404 });
-  await reconcile();
+  await reconcileLevels();
   end();
   store.remove('/api/v1/nodes/left');
   const names = ['new', 'right', 'changed', 'silent', 'arm'];
-  t.strictSame(names.map(labelOf), ['v3', 'v2', 'v4', 'v4', undefined]);
-  t.equal(store.get('/api/v1/nodes/new')?.metadata.labels?.['other'], 'x');
-  const writes = store.writes().filter(({ path }) => !path.endsWith('left'));
-  t.strictSame(writes.map(({ path }) => path).sort(), ['/api/v1/nodes/changed', '/api/v1/nodes/new']);
-  await reconcile();
-  t.equal(store.writes().length, writes.length + 1, 'an unchanged label is not written again');
+  t.strictSame(
+    names.map((name) => labelsOf(name)[levelLabel]),
+    ['v3', 'v2', 'v4', 'v4', undefined],
+  );
+  t.equal(labelsOf('new')['other'], 'x');
+  const writes = store.writes().map(({ path }) => path.split('/').at(-1));
+  t.strictSame(writes.sort(), ['changed', 'left', 'new']);
+  await reconcileLevels();
+  t.equal(store.writes().length, 3, 'an unchanged label is not written again');
 });
 
 t.test('switched off, it labels no node and removes its labels', async (t) => {
-  const { put, reports, labelOf, reconcile } = await startLevels(t, false);
+  const { put, reports, labelsOf, reconcileLevels } = await startWorld(t, { amd64LevelLabels: false });
   put('new');
-  put('labeled', 'amd64', { [levelLabel]: 'v2' });
-  put('other', 'amd64', { [levelLabel]: 'fast' });
+  put('labeled', { labels: { [levelLabel]: 'v2' } });
+  put('other', { labels: { [levelLabel]: 'fast' } });
   reports.set('new', { amd64Level: 3 }).set('labeled', { amd64Level: 2 });
-  await reconcile();
-  t.strictSame(['new', 'labeled', 'other'].map(labelOf), [undefined, undefined, 'fast']);
+  await reconcileLevels();
+  t.strictSame(
+    ['new', 'labeled', 'other'].map((name) => labelsOf(name)[levelLabel]),
+    [undefined, undefined, 'fast'],
+  );
 });
