@@ -9,7 +9,7 @@ import { defaultConfiguration } from '../../src/policy/configuration/configurati
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { connectedStore } from '../kube/support.ts';
 import { captureLog } from '../support/captured.ts';
-import { noTimers } from '../support/fake-clock.ts';
+import { createHastyClock } from '../support/fake-clock.ts';
 import { like } from '../support/like.ts';
 
 const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
@@ -35,6 +35,7 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
   const { log, lines: logged } = captureLog();
   let now = 0;
   let endsSlowly = false;
+  const hasty = createHastyClock((ms) => ms === retryPeriodMs || (endsSlowly && ms === 5000) || ms === 500);
   const renewals = new Set<string>();
   const leaseClient: KubeClient = {
     ...client,
@@ -59,20 +60,14 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
       metrics,
       stop: stop.signal,
       clock: {
-        ...noTimers,
+        ...hasty,
         now: () => now,
         monotonic: () => now,
         random: () => 0,
-        sleep: (ms, signal) =>
-          new Promise((resolve, reject) => {
-            signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-            const passes = ms === retryPeriodMs || (endsSlowly && ms === 5000) || ms === 500;
-            if (passes)
-              setImmediate(() => {
-                now += ms;
-                resolve();
-              });
-          }),
+        sleep: async (ms, signal) => {
+          await hasty.sleep(ms, signal);
+          now += ms;
+        },
       },
     });
   t.teardown(() => stop.abort());

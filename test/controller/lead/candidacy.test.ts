@@ -3,7 +3,7 @@ import { runCandidacy } from '../../../src/controller/lead/candidacy.ts';
 import { connectedStore } from '../../kube/support.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { captureLog } from '../../support/captured.ts';
-import { noTimers } from '../../support/fake-clock.ts';
+import { createHastyClock } from '../../support/fake-clock.ts';
 
 const path = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 
@@ -20,6 +20,8 @@ async function candidate(t: Test, random = 0) {
   let now = 0;
   let waits = 0;
   let onWait: (waits: number) => void = () => undefined;
+  // Deadlines of requests and of leadership never expire. Only pauses between reads of the Lease take time.
+  const hasty = createHastyClock((ms) => ms === 2000);
   const run = () =>
     runCandidacy({
       client,
@@ -34,22 +36,15 @@ async function candidate(t: Test, random = 0) {
       stop: stop.signal,
       log,
       clock: {
-        ...noTimers,
+        ...hasty,
         now: () => now,
         monotonic: () => now,
         random: () => random,
-        // Deadlines of requests and of leadership never expire. Only pauses between reads of the Lease take
-        // time.
-        sleep: (ms, signal) =>
-          new Promise((resolve, reject) => {
-            signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-            if (ms !== 2000) return;
-            setImmediate(() => {
-              now += ms;
-              onWait((waits += 1));
-              resolve();
-            });
-          }),
+        sleep: async (ms, signal) => {
+          await hasty.sleep(ms, signal);
+          now += ms;
+          onWait((waits += 1));
+        },
       },
     });
   t.teardown(() => stop.abort());
