@@ -35,13 +35,6 @@ t.test('which pods count as waiting', async (t) => {
     ['with our gate behind another', pod(gates('x.example/y', gate)), true],
     ['pending, by our record', pod({}, record('pending')), true],
     ['placed, by our record', pod({}, record('placed')), false],
-    ['a record that is not JSON', pod({}, { annotations: { [decision]: 'pending' } }), false],
-    ['a record that is not an object', pod({}, { annotations: { [decision]: 'null' } }), false],
-    [
-      'a record that is not a string',
-      pod({}, { annotations: { [decision]: { outcome: 'pending' } } as unknown }),
-      false,
-    ],
     ['with a node', pod({ ...gates(gate), nodeName: 'n1' }), false],
     ['without a spec', { metadata: { name: 'x' } }, false],
   ];

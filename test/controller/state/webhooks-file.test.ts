@@ -54,11 +54,8 @@ webhooks:
 t.test('invalid files are refused, with the position', async (t) => {
   const cases: [string, RegExp][] = [
     ['', /the file must be an object/],
-    ['webhooks: {}', /webhooks must be a list/],
     ['webhooks: [', /the file is not YAML/],
-    ['webhooks: [1]', /webhooks\.0 must be an object/],
     ['webhooks: [{}]', /webhooks\.0\.name is missing/],
-    ['webhooks: [{ name: a }]', /webhooks\.0\.clientConfig is missing/],
     ['webhooks: [{ name: a, clientConfig: {} }]', /clientConfig needs url or service/],
     [
       `webhooks: [{ name: a, clientConfig: { url: 'https://x', service: { name: b, namespace: c } } }]`,
@@ -66,11 +63,6 @@ t.test('invalid files are refused, with the position', async (t) => {
     ],
     [`webhooks: [{ name: a, clientConfig: { url: 'http://x' } }]`, /url must be an https URL/],
     [`webhooks: [{ name: a, clientConfig: { url: 'https://' } }]`, /url must be an https URL/],
-    ['webhooks: [{ name: a, clientConfig: { service: { name: b } } }]', /service\.namespace is missing/],
-    [
-      'webhooks: [{ name: a, clientConfig: { service: { name: b, namespace: c, port: x } } }]',
-      /port must be/,
-    ],
     [`webhooks: [{ name: a, ${service} }, { name: a, ${service} }]`, /two webhooks of one name/],
     [
       `webhooks: [${Array.from({ length: 21 }, (_, index) => `{ name: a${index}, ${service} }`).join(',')}]`,

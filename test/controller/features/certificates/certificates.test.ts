@@ -130,17 +130,22 @@ t.test('the rotation waits until caBundle has the new CA', async (t) => {
   t.match(await pass(world, lead, times.settleMs + minute), /^BC signing/, 'nothing to wait for');
 });
 
-t.test('the rotation does not wait for a caBundle of the service CA', async (t) => {
-  const world = await createWorld(t);
-  const lead = world.leader({ webhookConfiguration: 'archwright', certificates: 'serviceCa' });
-  await lead();
-  setWebhookBundle(world, 'archwright', 'another CA');
-  world.advance(rotationMs);
-  await pass(world, lead, times.settleMs - minute);
-  t.equal(world.texts('ca')?.['phase'], 'announcing');
-  await pass(world, lead, 2 * minute);
-  t.equal(world.texts('ca')?.['phase'], 'signing');
-});
+t.test(
+  'the service CA of OpenShift issues the certificate of the webhook, and writes caBundle',
+  async (t) => {
+    const world = await createWorld(t);
+    const lead = world.leader({ webhookConfiguration: 'archwright', certificates: 'serviceCa' });
+    await lead();
+    const isThere = leafNames.filter((name) => world.texts(name) !== undefined);
+    t.strictSame(isThere, ['agent', 'webhook-client', 'controller-client']);
+    setWebhookBundle(world, 'archwright', 'another CA');
+    world.advance(rotationMs);
+    await pass(world, lead, times.settleMs - minute);
+    t.equal(world.texts('ca')?.['phase'], 'announcing');
+    await pass(world, lead, 2 * minute);
+    t.equal(world.texts('ca')?.['phase'], 'signing', 'the rotation does not wait for it');
+  },
+);
 
 t.test('a bundle damaged during the announcement restarts the wait', async (t) => {
   const { world, lead } = await announced(t);
@@ -237,15 +242,6 @@ t.test('the DNS names of the webhook come from the webhooks file', async (t) => 
   const names = 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local, IP Address:127.0.0.1';
   t.equal(certificate?.x509.subjectAltName, names);
   t.notOk((await world.leader({ webhooks })()).wrote, 'they are the names that it should have');
-});
-
-t.test('the service CA of OpenShift issues only the certificate of the webhook', async (t) => {
-  const world = await createWorld(t);
-  const { end } = start(t, world, { certificates: 'serviceCa' });
-  await world.store.until(() => world.texts('controller-client') !== undefined, 'the others are issued');
-  await end();
-  const isThere = leafNames.filter((name) => world.texts(name) !== undefined);
-  t.strictSame(isThere, ['agent', 'webhook-client', 'controller-client']);
 });
 
 t.test('with another issuer of certificates, it reads and writes nothing', async (t) => {

@@ -1,7 +1,5 @@
 /** A cluster with Secrets, a leader that a test can stop at any step, and clocks that it sets. */
 import { steppingClient, type Step } from '../../../support/steps.ts';
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { readAuthorities } from '../../../../src/certificates/authorities.ts';
 import {
@@ -12,7 +10,7 @@ import {
 import { createReconciler } from '../../../../src/controller/features/certificates/reconcile.ts';
 import type { Times } from '../../../../src/certificates/clock-agreement.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
-import { parseWebhooks, type LiveWebhooks } from '../../../../src/controller/state/webhooks-file.ts';
+import type { LiveWebhooks } from '../../../../src/controller/state/webhooks-file.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { wait } from '../../../../src/async/wait.ts';
 import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
@@ -30,8 +28,6 @@ export const namespace = 'archwright';
 /** Lives are much shorter than a day, and long enough for every step of a rotation. */
 export const times: Times = { certificateMs: 105 * minute, caMs: 8 * hour, settleMs: 10 * minute };
 
-/** The names of the webhook are in it. */
-const webhooksFile = fileURLToPath(new URL('webhooks.yaml', import.meta.url));
 export const webhookNames = [
   'archwright-webhook.archwright.svc',
   'archwright-webhook.archwright.svc.cluster.local',
@@ -45,8 +41,9 @@ export const secretNames: Readonly<Record<LeafName | 'ca', string>> = {
   'controller-client': 'archwright-controller-client-tls',
 };
 
+const service = { namespace, name: 'archwright-webhook' };
 const inFile: LiveWebhooks = {
-  current: () => parseWebhooks(readFileSync(webhooksFile, 'utf8'), webhooksFile),
+  current: () => [{ name: 'pods.arch.example', clientConfig: { service } }],
   problem: () => undefined,
   onChange: () => undefined,
   close: () => Promise.resolve(),
@@ -80,7 +77,12 @@ export async function createWorld(t: Test) {
   function context(
     options: LeaderOptions & { readonly configuration?: Partial<Configuration> } = {},
   ): LeaderContext {
-    const configuration = { ...defaultConfiguration(), namespace, webhooksFile, ...options.configuration };
+    const configuration = {
+      ...defaultConfiguration(),
+      namespace,
+      webhooksFile: 'w',
+      ...options.configuration,
+    };
     const shortened = options.shortened ?? ((ms) => (ms < 2000 ? 10 : 600_000));
     return {
       namespace,
