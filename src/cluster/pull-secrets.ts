@@ -51,8 +51,25 @@ const maxSuggestionLength = 63;
 /** Size of a cached Secret without its data: names, type, a few objects. */
 const entryBytes = 512;
 
+/**
+ * Requests to the API server at a time, a third of them for one busy namespace. The other half of the client's
+ * connections is for everything else, such as the Lease: thousands of pods may name 20 new Secrets each.
+ */
+const concurrentReads = { places: 16, maxWaiting: 1024 };
+
+/** The API server answers a GET by name within milliseconds. */
+const loadTimeoutMs = 5000;
+
+/** About as many as the pods of a large cluster name. */
+const maxEntries = 1000;
+
+/** One may have 256 KiB. Real pull secrets have 1 KiB, so 1000 of them fit many times. */
+const maxBytes = 16 * 1024 * 1024;
+
 /** A changed Secret applies as soon as with the kubelet, which watches or polls Secrets each minute. */
 const usualKeepMs = 60_000;
+
+type Load<T> = (namespace: string, name: string, signal: AbortSignal) => Promise<T | undefined>;
 
 /** Makes the reader. Without a cluster no pod has a pull secret. */
 export function createPullSecrets(options: {
@@ -68,11 +85,41 @@ export function createPullSecrets(options: {
   const count = (outcome: string): Counter => metrics.counter(pullSecretReads, { outcome });
   const counts = { found: count('found'), missing: count('missing'), failed: count('failed') };
   const places = new FairSemaphore(concurrentReads);
-  const common = { keepMs, clock, counts, places };
+
+  /** Caches `load`. A caller with an aborted signal stops waiting; the request goes on for the next caller. */
+  function cached<T>(load: Load<T>, sizeOf: (value: T) => number): Load<T> {
+    const bytesOf = (value: T | undefined): number => (value === undefined ? 0 : sizeOf(value));
+    const cache = new LoadingCache<T | undefined>({ clock, maxEntries, size: { bytesOf, maxBytes } });
+
+    async function loadOne(namespace: string, name: string): Promise<Loaded<T | undefined>> {
+      const signal = AbortSignal.timeout(loadTimeoutMs);
+      let leave: Leave | undefined;
+      try {
+        leave = await places.enter(namespace, signal);
+        const value = await load(namespace, name, signal);
+        (value === undefined ? counts.missing : counts.found).inc();
+        return { value, expiresAt: clock.monotonic() + keepMs };
+      } catch (error) {
+        counts.failed.inc();
+        throw error;
+      } finally {
+        leave?.();
+      }
+    }
+
+    return async (namespace, name, signal) => {
+      // No other object exists: `..` would be another path, and a name of a megabyte would be kept.
+      if (!isObjectName({ namespace, name })) return undefined;
+      return await unlessAborted(
+        cache.get(`${namespace}/${name}`, () => loadOne(namespace, name)),
+        signal,
+      );
+    };
+  }
+
   const existing = new BoundedMap<string, { readonly namespace: string; readonly name: string }>(maxEntries);
-  const secretOf = objectCache({
-    ...common,
-    load: async (namespace, name, signal) => {
+  const secretOf = cached(
+    async (namespace, name, signal) => {
       const secret = await cluster.secret(namespace, name, signal);
       const key = `${namespace}/${name}`;
       if (secret) existing.set(key, { namespace, name });
@@ -82,13 +129,13 @@ export function createPullSecrets(options: {
       }
       return secret && pullSecretPart(secret);
     },
-    sizeOf: ({ data = {} }) => Object.values(data).reduce((sum, text) => sum + text.length, entryBytes),
-  });
-  const secretsOfAccount = objectCache({
-    ...common,
-    load: async (namespace, name, signal) =>
+    ({ data = {} }) => Object.values(data).reduce((sum, text) => sum + text.length, entryBytes),
+  );
+  const secretsOfAccount = cached(
+    async (namespace, name, signal) =>
       (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
-  });
+    () => 0,
+  );
 
   /** The right to list Secrets would reveal their content: names that were read before are suggested. */
   function namesIn(namespace: string): readonly string[] {
@@ -137,64 +184,4 @@ export async function readPullSecrets(
     if (!signal.aborted) log.warn({ err: error, namespace }, 'pull secrets could not be read');
     return undefined;
   }
-}
-
-interface ObjectCacheOptions<T> {
-  readonly load: (namespace: string, name: string, signal: AbortSignal) => Promise<T | undefined>;
-  readonly keepMs: number;
-  /** Bytes of a value in memory. Default: 0. */
-  readonly sizeOf?: (value: T) => number;
-  readonly clock: Clock;
-  readonly counts: { readonly found: Counter; readonly missing: Counter; readonly failed: Counter };
-  readonly places: FairSemaphore;
-}
-
-/**
- * Requests to the API server at a time, a third of them for one busy namespace. The other half of the client's
- * connections is for everything else, such as the Lease: thousands of pods may name 20 new Secrets each.
- */
-const concurrentReads = { places: 16, maxWaiting: 1024 };
-
-/** The API server answers a GET by name within milliseconds. */
-const loadTimeoutMs = 5000;
-
-/** About as many as the pods of a large cluster name. */
-const maxEntries = 1000;
-
-/** One may have 256 KiB. Real pull secrets have 1 KiB, so 1000 of them fit many times. */
-const maxBytes = 16 * 1024 * 1024;
-
-/** Caches `load`. A caller with an aborted signal stops waiting; the request goes on for the next caller. */
-function objectCache<T>(options: ObjectCacheOptions<T>): ObjectCacheOptions<T>['load'] {
-  const { clock, counts, keepMs, places, sizeOf = () => 0 } = options;
-  const cache = new LoadingCache<T | undefined>({
-    clock,
-    maxEntries,
-    size: { bytesOf: (value) => (value === undefined ? 0 : sizeOf(value)), maxBytes },
-  });
-
-  async function load(namespace: string, name: string): Promise<Loaded<T | undefined>> {
-    const signal = AbortSignal.timeout(loadTimeoutMs);
-    let leave: Leave | undefined;
-    try {
-      leave = await places.enter(namespace, signal);
-      const value = await options.load(namespace, name, signal);
-      (value === undefined ? counts.missing : counts.found).inc();
-      return { value, expiresAt: clock.monotonic() + keepMs };
-    } catch (error) {
-      counts.failed.inc();
-      throw error;
-    } finally {
-      leave?.();
-    }
-  }
-
-  return async (namespace, name, signal) => {
-    // No other object exists: `..` would be another path, and a name of a megabyte would be kept.
-    if (!isObjectName({ namespace, name })) return undefined;
-    return await unlessAborted(
-      cache.get(`${namespace}/${name}`, () => load(namespace, name)),
-      signal,
-    );
-  };
 }

@@ -191,7 +191,7 @@ function firstBytes(text: string | undefined): string | undefined {
 export type Share = <T>(value: T) => T;
 
 /** Enough for the workloads, nodes and images of a large cluster; beyond it sharing begins anew. */
-const defaultMaxValues = 20_000;
+const maxValues = 20_000;
 /** All keys together. The values of a large cluster have a few hundred characters each. */
 const maxCharacters = 8 * 1024 * 1024;
 /** A longer value would stay in memory after its pods. */
@@ -202,7 +202,7 @@ const maxLength = 4096;
  * parsed from its own bytes: without sharing, these would be most of the memory. Shared values must never
  * change, so they are frozen.
  */
-export function createSharing(maxValues = defaultMaxValues): Share {
+export function createSharing(): Share {
   const known = new Map<string, unknown>();
   let characters = 0;
   return <T>(value: T): T => {

@@ -16,7 +16,7 @@ import { object, parsed, must, type FuzzTarget } from './target.ts';
 import { silentLog as log } from '../captured.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
-const share = createSharing(1000);
+const share = createSharing();
 
 const pod = `{"metadata":{"name":"web-0","namespace":"shop","uid":"u","resourceVersion":"7","labels":{"a":"b"},"annotations":{"arch.example/decision":"{}"},"creationTimestamp":"2026-11-21T10:00:00Z","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"r","controller":true}],"managedFields":[{"f:spec":{}}]},"spec":{"nodeName":"n1","containers":[{"name":"a","image":"nginx"}],"tolerations":[],"volumes":[{"name":"v"}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"a","image":"nginx","imageID":"docker.io/nginx@${digest}","restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":255,"message":"exec /app: exec format error"}}}]}}`;
 const head = '{"kind":"Pod","apiVersion":"v1",';

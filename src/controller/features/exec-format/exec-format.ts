@@ -91,10 +91,10 @@ export const execFormat: Feature = {
   },
 };
 
-/** Where a pod runs. */
-interface Place {
-  readonly node: CachedNode;
-  readonly architecture: string;
+type KnownNode = CachedNode & { readonly architecture: string };
+
+function isKnown(node: CachedNode | undefined): node is KnownNode {
+  return node?.architecture !== undefined && isArchitecture(node.architecture);
 }
 
 function createMonitor(leader: LeaderContext) {
@@ -120,14 +120,11 @@ function createMonitor(leader: LeaderContext) {
     const pod = isEnabled ? caches.runningPods.get(namespace, name) : undefined;
     const node = pod && caches.nodes.get('', pod.node);
     if (pod && !node) return { requeueAfterMs: nodeWaitMs };
-    const architecture = node?.architecture ?? '';
-    return pod && node && isArchitecture(architecture)
-      ? await checkPod(pod, { node, architecture })
-      : undefined;
+    return pod && isKnown(node) ? await checkPod(pod, node) : undefined;
   }
 
   /** Over the limit of the namespace or the cluster, a pod is checked later; no worker waits for it. */
-  async function checkPod(pod: RunningPod, place: Place): Promise<ReconcileResult> {
+  async function checkPod(pod: RunningPod, node: KnownNode): Promise<ReconcileResult> {
     // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
     if (!isDaemon(pod) && skippedPods(leader)(pod)) return undefined;
     for (const suspect of suspectsOf(pod)) {
@@ -139,7 +136,7 @@ function createMonitor(leader: LeaderContext) {
       // Not read, or of the container's next start: the next crash shows it.
       if (!suspect.failure && !text) continue;
       const failure = suspect.failure ?? failureIn(text);
-      const isNoted = failure !== undefined && (await report(pod, suspect, place, failure));
+      const isNoted = failure !== undefined && (await report(pod, suspect, node, failure));
       // Also if the note is known: its writer may have missed the answer.
       if (isNoted) await prune();
       checkedAt.set(key, clock.monotonic());
@@ -171,33 +168,38 @@ function createMonitor(leader: LeaderContext) {
   }
 
   /** Reports the cause on pod and workload, and notes it if placement can avoid it. @returns whether it is noted */
-  async function report(pod: RunningPod, suspect: Suspect, place: Place, failure: Failure): Promise<boolean> {
-    const { architecture, node } = place;
+  async function report(
+    pod: RunningPod,
+    suspect: Suspect,
+    node: KnownNode,
+    failure: Failure,
+  ): Promise<boolean> {
+    const { architecture } = node;
     const record = (reason: string, message: string, ...subject: readonly unknown[]): void =>
       reporter.record(pod, { type: 'Warning', reason, message }, [suspect.digest, ...subject].join(' '));
     if (failure.kind === 'cpu-level') {
       const ofNode = levelOfNode(leader, node);
       const level = neededLevel(failure.missed, ofNode);
       if (architecture !== 'amd64' || level === undefined) return false;
-      await note(pod, suspect, place, level);
+      await note(pod, suspect, node, level);
       metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
       record('CpuLevelTooLow', describeLevel(pod, suspect, level, ofNode), level);
       return true;
     }
     const blame = await blameOf(leader, pod, suspect, architecture);
-    if (blame.kind === 'image') await note(pod, suspect, place);
+    if (blame.kind === 'image') await note(pod, suspect, node);
     metrics.counter(execFormatErrors, { architecture }).inc();
     record('ExecFormatError', describeBlame(pod, suspect, architecture, blame), architecture, blame.kind);
     return blame.kind === 'image';
   }
 
-  async function note(pod: RunningPod, suspect: Suspect, place: Place, level?: Amd64Level): Promise<void> {
+  async function note(pod: RunningPod, suspect: Suspect, node: KnownNode, level?: Amd64Level): Promise<void> {
     const { image, digest } = suspect;
     const { namespace } = pod;
-    const seen = { architecture: place.architecture, ...(level && { level }), image, namespace };
+    const seen = { architecture: node.architecture, ...(level && { level }), image, namespace };
     const until = serverNow() + configuration().brokenImageTime;
     const isNew = await noteBroken(leader, configMap, { ...seen, digest, until });
-    const ofTag = await digestOfTag(pod, suspect, place);
+    const ofTag = await digestOfTag(pod, suspect, node);
     if (ofTag !== undefined) await noteBroken(leader, configMap, { ...seen, digest: ofTag, until });
     if (isNew)
       log.warn(
@@ -210,14 +212,14 @@ function createMonitor(leader: LeaderContext) {
   async function digestOfTag(
     pod: RunningPod,
     { image }: Suspect,
-    { node, architecture }: Place,
+    node: KnownNode,
   ): Promise<string | undefined> {
     const isNew = leader.serverNow() - pod.scheduledAt < tagMs;
     if (!reportsPlatforms(node) || !isNew) return undefined;
     const facts = (await factsOf(leader, pod, [useOf(image)])).get(image);
     if (facts === undefined || facts.error || formOf(facts.mediaType) !== 'index') return undefined;
     const named = [...facts.platforms.map((platform) => platform.architecture), ...(facts.brokenOn ?? [])];
-    return named.includes(architecture) ? facts.digest : undefined;
+    return named.includes(node.architecture) ? facts.digest : undefined;
   }
 
   return { prune, check };

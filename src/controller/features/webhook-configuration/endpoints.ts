@@ -21,14 +21,12 @@ export interface ProbeTarget {
 
 /** Identifies a webhook's place. Two configurations of one place differ at most in path and authorities. */
 export function placeOf({ service, url }: ClientConfig): string {
-  if (service) return `${keyOf(service)}:${service.port ?? 443}`;
-  return url === undefined || !URL.canParse(url) ? '' : new URL(url).origin;
+  return service ? `${keyOf(service)}:${service.port ?? 443}` : (URL.parse(url ?? '')?.origin ?? '');
 }
 
 /** The path of reviews. */
 export function pathOf({ service, url }: ClientConfig): string {
-  if (service) return service.path ?? '/';
-  return url === undefined || !URL.canParse(url) ? '/' : new URL(url).pathname;
+  return (service ? service.path : URL.parse(url ?? '')?.pathname) ?? '/';
 }
 
 function keyOf({ namespace, name }: ServiceReference): string {
@@ -80,8 +78,8 @@ export function createEndpoints(
     /** The endpoints of a webhook. @returns a text: why there are none */
     of: ({ service, url }: ClientConfig): readonly ProbeTarget[] | string => {
       if (service) return ofService(service);
-      if (url === undefined || !URL.canParse(url)) return 'it has neither a URL nor a Service';
-      const parsed = new URL(url);
+      const parsed = URL.parse(url ?? '');
+      if (parsed === null) return 'it has neither a URL nor a Service';
       const host = bareHost(parsed);
       return [{ host, port: portOf(parsed), serverName: host }];
     },
