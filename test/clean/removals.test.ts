@@ -6,6 +6,8 @@ import { done, gatesOf, podPath, stepIn, world, type World } from './support.ts'
 import { like } from '../support/like.ts';
 
 const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+/** Of what the controller made. */
+const labels = { 'app.kubernetes.io/managed-by': 'archwright-controller' };
 const taint = (key: string, value = 'arm64') => ({ key, value, effect: 'NoSchedule' });
 
 t.test('our webhooks are removed from webhook configurations', async (t) => {
@@ -81,7 +83,7 @@ t.test('our taints are removed', async (t) => {
 t.test('objects that the controller created are removed', async (t) => {
   const { store, clean } = await world(t);
   const base = '/api/v1/namespaces/archwright';
-  const ours = { metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } } };
+  const ours = { metadata: { labels } };
   store.put(`${base}/secrets/archwright-ca`, ours);
   store.put(`${base}/secrets/archwright-agent-tls`, { metadata: { labels: { other: 'x' } } });
   store.put(`${base}/secrets/mine`, ours);
@@ -100,7 +102,7 @@ t.test('objects that the controller created are removed', async (t) => {
 
 t.test('published reports are removed', async (t) => {
   const { store, clean } = await world(t);
-  const ours = { metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } } };
+  const ours = { metadata: { labels } };
   const reports = (namespace: string): string =>
     `/apis/openreports.io/v1alpha1/namespaces/${namespace}/reports/`;
   store.put('/api/v1/namespaces/archwright/configmaps/archwright-report', ours);
@@ -122,7 +124,6 @@ t.test('published reports are removed', async (t) => {
 t.test('an object that is replaced before its deletion stays', async (t) => {
   const { store, clean } = await world(t);
   const path = '/api/v1/namespaces/archwright/secrets/archwright-ca';
-  const labels = { 'app.kubernetes.io/managed-by': 'archwright-controller' };
   store.put(path, { metadata: { uid: 'ours', labels } });
   store.fault(`DELETE ${path}`, {
     times: 1,

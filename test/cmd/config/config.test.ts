@@ -79,10 +79,10 @@ t.test('`-` is standard input', async (t) => {
   });
   const printed = await run(['config', 'print', '-'], { stdin: 'listen = ":1"\n' });
   t.ok(printed.out.split('\n').includes('listen = ":1" # file standard input:1'));
-  like(t, await run(['config', 'print', '-'], { stdin: 'listen = 1\n' }), {
+  like(t, await run(['config', 'print', '-'], { stdin: 'listen = 1\nlistn = 2\n' }), {
     code: 2,
     out: '',
-    err: /standard input:1: listen must be a string/,
+    err: /^archwright: standard input:1: listen must be a string.*\narchwright: standard input:2: listn is.*\n$/,
   });
 });
 

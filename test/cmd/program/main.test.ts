@@ -3,7 +3,6 @@ import t from 'tap';
 import { toggle } from '../../../cmd/program/flag.ts';
 import type { Invocation, Subcommand } from '../../../cmd/program/subcommand.ts';
 import { subcommands } from '../../../cmd/program/subcommands.ts';
-import { ConfigurationError } from '../../../src/policy/configuration/layer.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { run } from '../run.ts';
 import { like } from '../../support/like.ts';
@@ -106,15 +105,6 @@ t.test('a subcommand gets its arguments, flags, settings and stop signal', async
   t.equal(got?.sources.file, '/flag.toml');
 });
 
-t.test('a subcommand for every part has no checks of a single part', async (t) => {
-  for (const settings of ['all', 'none'] as const) {
-    let got: Invocation | undefined;
-    const work = async (invocation: Invocation) => ((got = invocation), 0);
-    await run(['thing'], { subcommands: only(work, settings) });
-    t.equal(got?.sources.part, undefined, settings);
-  }
-});
-
 t.test('errors are one line', async (t) => {
   const fails = (error: unknown) =>
     only(async () => {
@@ -151,21 +141,6 @@ t.test('under the log level debug, an error has a stack', async (t) => {
     const { err } = await run(args, { env, subcommands: failing });
     t.equal(err.includes('main.test.ts'), expected, `${args.join(' ')} ${JSON.stringify(env)}`);
   }
-});
-
-t.test('an invalid configuration ends with 2 and names every problem', async (t) => {
-  const problems = [1, 2].map((line) => ({
-    kind: 'file' as const,
-    where: `f:${line}`,
-    key: 'k',
-    message: 'is wrong',
-  }));
-  const given = only(() => Promise.reject(new ConfigurationError(problems)));
-  t.strictSame(await run(['thing'], { subcommands: given }), {
-    code: 2,
-    out: '',
-    err: 'archwright: f:1: k is wrong\narchwright: f:2: k is wrong\n',
-  });
 });
 
 t.test('the log level follows the configuration file, and metrics show its state', async (t) => {

@@ -75,16 +75,6 @@ async function setup(t: Test) {
   return { ...world, hash, leader, status, json };
 }
 
-t.test('a release with other names is found by its ConfigMap', async (t) => {
-  const { store, json } = await setup(t);
-  store.remove(lease);
-  store.put(`${core}/configmaps/placer`, {
-    metadata: { labels: { 'app.kubernetes.io/part-of': 'archwright', 'app.kubernetes.io/name': 'placer' } },
-    data: { 'archwright.toml': 'name = "placer"\n' },
-  });
-  like(t, await json(), { code: 0, namespace: 'archwright', findings: [] });
-});
-
 t.test('a healthy installation', async (t) => {
   const { status, json, hash } = await setup(t);
   const { code, out, err } = await status();

@@ -68,11 +68,6 @@ export function start(t: Test, args: string[] = [], more: Record<string, string>
   return { child, tmp, text: () => out, until, ended };
 }
 
-/** Ids of the processes that it printed. */
-export function pidsIn(text: string): number[] {
-  return [...text.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid));
-}
-
 function runs(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -84,7 +79,7 @@ function runs(pid: number): boolean {
 
 /** Three children ran, and no child and no file is left. */
 export function leavesNothing(t: Test, demo: Demo): void {
-  const pids = pidsIn(demo.text());
+  const pids = [...demo.text().matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid));
   t.equal(pids.length, 3, 'two agents and a webhook were started');
   t.strictSame(pids.filter(runs), [], 'no child is left');
   t.strictSame(readdirSync(demo.tmp), [], 'no file is left');
