@@ -55,8 +55,7 @@ function rule(patterns: readonly string[], says: string): TextRule {
   return { match: patterns.map((pattern) => ({ pattern: `^${pattern}$`, says })) };
 }
 
-/** An address to listen on; port 0 is any free port. */
-export const listenAddress = text('address and port', (value) => {
+const listens = text('address and port', (value) => {
   try {
     parseListenAddress(value);
     return undefined;
@@ -64,6 +63,9 @@ export const listenAddress = text('address and port', (value) => {
     return `must be an address and a port such as 0.0.0.0:8443, not ${shown(value)}`;
   }
 });
+
+/** An address to listen on; port 0 is any free port. */
+export const listenAddress = { ...listens, placeholder: 'ADDRESS:PORT' };
 
 export const registryHost = text(
   'registry host',

@@ -62,7 +62,7 @@ t.test('`--help` of a subcommand, at any position', async (t) => {
 t.test('`help SUBCOMMAND` describes every setting', async (t) => {
   const { code, out } = await run(['help', 'thing'], { subcommands: only(() => Promise.resolve(1)) });
   t.equal(code, 0);
-  t.match(out, '--listen ADDRESS AND PORT');
+  t.match(out, '--listen ADDRESS:PORT');
   t.match(out, 'Default: "127.0.0.1:8443".');
   t.notMatch(out, '--inline-budget', 'a setting of another part');
   for (const line of out.split('\n')) t.ok(line.length <= 100, line);
