@@ -14,7 +14,6 @@ import { paths } from '../src/kube/api/paths.ts';
 import { createScrape } from './installation/scrape.ts';
 import { readInstallation, type InstallationReader } from './installation/installation.ts';
 import { agentProblems, configurationProblems, emptyDeployments, troubles } from './installation/problems.ts';
-import type { Workload } from './installation/replicas.ts';
 
 const day = 86_400_000;
 
@@ -193,12 +192,15 @@ export async function settled(options: Trying & InstallationReader): Promise<Out
 async function look(options: InstallationReader): Promise<Outcome> {
   try {
     const installation = await readInstallation(options);
+    const { replicas, deployments } = installation;
     const problems = [
       // A replica that starts slowly, or has no node, is no fault of the configuration.
-      ...troubles(
-        installation.replicas.filter(({ hasCrashed, trouble = '' }) => hasCrashed || hopeless.test(trouble)),
-      ),
-      ...emptyDeployments({ ...installation, deployments: installation.deployments.filter(hasReplicas) }),
+      ...troubles(replicas.filter(({ hasCrashed, trouble = '' }) => hasCrashed || hopeless.test(trouble))),
+      // Zero replicas are intended.
+      ...emptyDeployments({
+        ...installation,
+        deployments: deployments.filter((each) => each.spec?.replicas !== 0),
+      }),
       ...configurationProblems(installation),
       ...agentProblems(installation),
     ];
@@ -208,9 +210,4 @@ async function look(options: InstallationReader): Promise<Outcome> {
     if (!(error instanceof KubeError) || !error.temporary) throw error;
     return { problems: [error.message], notes: [] };
   }
-}
-
-/** Zero replicas are intended. */
-function hasReplicas({ spec }: Workload): boolean {
-  return spec?.replicas !== 0;
 }

@@ -90,13 +90,17 @@ async function describeNode(
   proxies: readonly SourcePart[],
 ): Promise<readonly CheckedSource[]> {
   const { hostRoot, caFiles: extraFiles, stateDir, tlsDir } = configuration;
+  const state =
+    stateDir === undefined
+      ? part('stateDir', 'absent', 'not set; image facts do not survive a restart')
+      : await describeDirectory(stateDir, constants.R_OK | constants.W_OK, 'image facts');
   return [
     { source: 'host-root', parts: [await describeDirectory(hostRoot, constants.R_OK, 'files of the node')] },
     { source: 'runtime', parts: [{ where: runtime, state: 'used', what: reason }] },
     { source: 'endpoints', parts: describeOwnEndpoints(configuration, runtime) },
     { source: 'trust', parts: await describeTrust({ environment, hostRoot, extraFiles }) },
     { source: 'proxies', parts: proxies },
-    { source: 'state', parts: [await describeState(stateDir)] },
+    { source: 'state', parts: [state] },
     { source: 'tls', parts: [await describeTls(tlsDir)] },
   ];
 }
@@ -118,16 +122,11 @@ function describeOwnEndpoints(
     ),
   ];
   if (parts.length > 0) return parts;
-  return [{ where: 'proxies, insecureRegistries', state: 'absent', what: 'not set' }];
+  return [part('proxies, insecureRegistries', 'absent', 'not set')];
 }
 
 function withoutLogin(endpoint: string): string {
   return endpoint.replace(/^([a-z]+:\/\/)?[^/@]*@/i, '$1');
-}
-
-async function describeState(dir: string | undefined): Promise<SourcePart> {
-  if (dir !== undefined) return describeDirectory(dir, constants.R_OK | constants.W_OK, 'image facts');
-  return { where: 'stateDir', state: 'absent', what: 'not set; image facts do not survive a restart' };
 }
 
 async function describeDirectory(where: string, mode: number, what: string): Promise<SourcePart> {
@@ -141,10 +140,8 @@ async function describeDirectory(where: string, mode: number, what: string): Pro
 }
 
 async function describeTls(dir: string | undefined): Promise<SourcePart> {
-  if (dir === undefined) {
-    const what = 'not set; an agent does not start without tls.crt, tls.key and ca.crt';
-    return { where: 'tlsDir', state: 'absent', what };
-  }
+  if (dir === undefined)
+    return part('tlsDir', 'absent', 'not set; an agent does not start without tls.crt, tls.key and ca.crt');
   try {
     const { expires } = await loadTlsMaterial(dir, true);
     const until = new Date(expires).toISOString();

@@ -105,10 +105,12 @@ export function daemonSetProblems(
     return [`${label}: no node is selected; see agentNodes, agent.nodeSelector and agent.affinity`];
   if (ready >= desired) return [];
   const own = replicas.filter(({ part, pool }) => part === 'agent' && pool === poolOf(daemonSet));
-  // An event about pods that exist now is out of date.
+  // An event about pods that exist now is out of date, as is one about an earlier DaemonSet of this name.
+  const isAboutThis = ({ kind, name: of, uid }: WarningEvent): boolean =>
+    kind === 'DaemonSet' && of === name && (uid === undefined || uid === daemonSet.metadata?.uid);
   const refused =
     own.length < desired &&
-    warnings.find((event) => isAbout(event, daemonSet) && event.reason !== 'CredentialProblem');
+    warnings.find((event) => isAboutThis(event) && event.reason !== 'CredentialProblem');
   const pods = own.filter(({ trouble }) => trouble !== undefined);
   const byTrouble = Map.groupBy(pods, ({ trouble = '' }) => withoutNames(trouble));
   const details = [...byTrouble.values()].slice(0, maxDetails).map((alike) => {
@@ -123,11 +125,6 @@ export function daemonSetProblems(
     ...(refused ? [`${label}: ${refused.reason}: ${shown(causeOf(refused.message))}`] : []),
     ...details,
   ];
-}
-
-/** Whether an event is about this DaemonSet, and not about one before it with the same name. */
-function isAbout({ kind, name, uid }: WarningEvent, { metadata }: Workload): boolean {
-  return kind === 'DaemonSet' && name === metadata?.name && (uid === undefined || uid === metadata.uid);
 }
 
 /** Drops the pod's name, which differs in each event (kubernetes pkg/controller/controller_utils.go). */

@@ -13,10 +13,6 @@ const common = {
   help: toggle('Prints this text.', { short: 'h' }),
 };
 
-function commonOf({ settings: part }: Pick<Subcommand, 'settings'>): Partial<typeof common> {
-  return part === 'none' ? { help: common.help } : common;
-}
-
 /** Settings that are flags, by TOML key. A subcommand's own flag of that name comes before the setting. */
 export function settingsOf({ settings: part, flags }: Pick<Subcommand, 'settings' | 'flags'>): Settings {
   if (part === 'none') return {};
@@ -45,7 +41,8 @@ export function describeFlags(
   subcommand: Subcommand,
   which: 'own' | 'all' = 'all',
 ): readonly DescribedFlag[] {
-  const all = { ...subcommand.flags, ...(which === 'all' && commonOf(subcommand)) };
+  const shared: Partial<typeof common> = subcommand.settings === 'none' ? { help: common.help } : common;
+  const all = { ...subcommand.flags, ...(which === 'all' && shared) };
   return Object.entries(all).map(([key, { short, placeholder, help, values = [] }]) => {
     const words = [...(short === undefined ? [] : [`-${short}`]), `--${flagName(key)}`];
     return { key, words, help, values, ...shapeOf(words, placeholder) };

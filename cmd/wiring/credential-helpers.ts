@@ -44,9 +44,7 @@ export async function openCredentialHelpers(
   const found: SourceProblem[] = [];
   const closed = new AbortController();
   const stop = AbortSignal.any([closed.signal, ...(options.stop ? [options.stop] : [])]);
-  const variables = Object.entries(env).flatMap(([key, value]) =>
-    value === undefined ? [] : [[key, value]],
-  );
+  const variables = Object.entries(env).filter(([, value]) => value !== undefined);
   const own = Object.fromEntries(variables) as Record<string, string>;
 
   function report(origin: string, message: string): void {

@@ -79,8 +79,8 @@ function serverNames(
   if (certificates === 'external' || !agents[0]?.startsWith(slicesPrefix)) return () => agentServerName;
   let names: ReadonlyMap<string, string> = new Map();
   const update = (): void => {
-    const known = discovery.current().flatMap(({ url, node }) => (node === undefined ? [] : [{ url, node }]));
-    names = new Map(known.map(({ url, node }) => [url, agentNameOn(node)]));
+    const known = discovery.current();
+    names = new Map(known.flatMap(({ url, node }) => (node === undefined ? [] : [[url, agentNameOn(node)]])));
   };
   discovery.onChange(update);
   update();

@@ -93,16 +93,12 @@ async function stopGating(run: CleanRun, deposedMs: number): Promise<void> {
   }
 }
 
-interface Leftovers {
-  readonly gate?: string;
-  readonly taintKey?: string;
-}
-
-/** Leftovers of other programs. Noe and tolerable leave nothing that blocks a pod. */
-export const otherPrograms: Readonly<Record<string, Leftovers>> = {
-  'multiarch-tuning-operator': { gate: 'multiarch.openshift.io/scheduling-gate' },
-  'archaware-controller': { taintKey: 'supported-arch' },
-};
+/** What other programs leave. Noe and tolerable leave nothing that blocks a pod. */
+export const otherPrograms: Readonly<Record<string, { readonly gate?: string; readonly taintKey?: string }>> =
+  {
+    'multiarch-tuning-operator': { gate: 'multiarch.openshift.io/scheduling-gate' },
+    'archaware-controller': { taintKey: 'supported-arch' },
+  };
 
 /**
  * Cleans up after another program that is stopped or removed: its gates would block pods forever, and its
@@ -111,7 +107,7 @@ export const otherPrograms: Readonly<Record<string, Leftovers>> = {
  */
 export async function cleanOtherProgram(
   options: CleanOptions,
-  { gate, taintKey }: Leftovers,
+  { gate, taintKey }: (typeof otherPrograms)[string],
 ): Promise<CleanReport> {
   const run = new CleanRun(options);
   if (gate !== undefined) await run.step('gates', () => removeGates(run, gate));

@@ -26,7 +26,9 @@ export async function removeWebhooks(run: CleanRun): Promise<void> {
   if (named !== undefined) {
     const what = `MutatingWebhookConfiguration ${named}`;
     const path = paths.mutatingWebhookConfigurations(named);
-    if (await mayExist(run, path))
+    // The right to delete it by name may come without the right to read it.
+    const found = await run.read(path).catch(ifCode('forbidden', () => 'unknown'));
+    if (found !== undefined)
       await run.change(webhooksStep, what, (client, signal) => client.delete(path, { signal }), 'delete');
     return;
   }
@@ -47,11 +49,6 @@ export async function removeWebhooks(run: CleanRun): Promise<void> {
         `has webhooks that are not ours; remove those that end with ${ourDomain}`,
       );
   }
-}
-
-/** The right to delete it by name may come without the right to read it. */
-async function mayExist(run: CleanRun, path: string): Promise<boolean> {
-  return (await run.read(path).catch(ifCode('forbidden', () => true))) !== undefined;
 }
 
 /**
