@@ -1,11 +1,9 @@
 /** `agent --check`: what an agent would find here, and what differs. It sends no request and runs no plugin. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import type { FoundRuntime } from '../../daemon/find-runtime.ts';
 import type { RuntimeName } from '../../src/nodes/node-report.ts';
 import { fileError } from '../../src/files/read.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import type { Environment } from '../../src/http/proxy/proxy.ts';
 import { describeTrust } from '../../src/http/tls/trust.ts';
 import { ServingError } from '../../src/serving/address.ts';
 import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
@@ -42,9 +40,22 @@ export async function checkNode(invocation: Invocation<{ output: Flag<'list' | '
   }
   const configured = new Set(checked.map(({ source }) => source));
   checked.push(...notConfigured.filter(({ source }) => !configured.has(source)));
-  const { foundRuntime } = inspection;
-  const proxies = inspection.proxies?.describe() ?? [];
-  checked.push(...(await describeNode(configuration, io.env, foundRuntime, proxies)));
+  const { hostRoot, caFiles: extraFiles, stateDir, tlsDir } = configuration;
+  const { name: runtime, reason } = inspection.foundRuntime;
+  const state =
+    stateDir === undefined
+      ? part('stateDir', 'absent', 'not set; image facts do not survive a restart')
+      : await describeDirectory(stateDir, constants.R_OK | constants.W_OK, 'image facts');
+  const trust = await describeTrust({ environment: io.env, hostRoot, extraFiles });
+  checked.push(
+    { source: 'host-root', parts: [await describeDirectory(hostRoot, constants.R_OK, 'files of the node')] },
+    { source: 'runtime', parts: [{ where: runtime, state: 'used', what: reason }] },
+    { source: 'endpoints', parts: describeOwnEndpoints(configuration, runtime) },
+    { source: 'trust', parts: trust },
+    { source: 'proxies', parts: inspection.proxies?.describe() ?? [] },
+    { source: 'state', parts: [state] },
+    { source: 'tls', parts: [await describeTls(tlsDir)] },
+  );
   const understood = checked.every(({ parts }) => parts.every(({ state }) => state !== 'left-out'));
   io.out(scrub(flags.output === 'json' ? asJson(checked, understood) : asList(checked)));
   return understood ? exitCodes.success : exitCodes.failure;
@@ -81,28 +92,6 @@ function partLines({ where, state, what, differs = [] }: SourcePart): string {
   const lines = [`${state.padEnd(stateWidth)}  ${what.startsWith(where) ? what : `${where}: ${what}`}`];
   for (const sentence of differs) lines.push(`${' '.repeat(stateWidth)}  differs: ${sentence}`);
   return lines.map((line) => `  ${printable(line, maxLineBytes)}\n`).join('');
-}
-
-async function describeNode(
-  configuration: Configuration,
-  environment: Environment,
-  { name: runtime, reason }: FoundRuntime,
-  proxies: readonly SourcePart[],
-): Promise<readonly CheckedSource[]> {
-  const { hostRoot, caFiles: extraFiles, stateDir, tlsDir } = configuration;
-  const state =
-    stateDir === undefined
-      ? part('stateDir', 'absent', 'not set; image facts do not survive a restart')
-      : await describeDirectory(stateDir, constants.R_OK | constants.W_OK, 'image facts');
-  return [
-    { source: 'host-root', parts: [await describeDirectory(hostRoot, constants.R_OK, 'files of the node')] },
-    { source: 'runtime', parts: [{ where: runtime, state: 'used', what: reason }] },
-    { source: 'endpoints', parts: describeOwnEndpoints(configuration, runtime) },
-    { source: 'trust', parts: await describeTrust({ environment, hostRoot, extraFiles }) },
-    { source: 'proxies', parts: proxies },
-    { source: 'state', parts: [state] },
-    { source: 'tls', parts: [await describeTls(tlsDir)] },
-  ];
 }
 
 function describeOwnEndpoints(

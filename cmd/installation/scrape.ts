@@ -17,7 +17,9 @@ interface Unread {
   readonly why: string;
 }
 
-export type Scrape = (replica: Replica, signal: AbortSignal) => Promise<Samples | Unread>;
+type Target = Pick<Replica, 'namespace' | 'name' | 'address' | 'isRunning' | 'metrics'>;
+
+export type Scrape = (replica: Target, signal: AbortSignal) => Promise<Samples | Unread>;
 
 /** A page of a controller has some 60 KiB. */
 const maxPageBytes = 4 * 1024 * 1024;
@@ -47,7 +49,7 @@ function readThrough(client: KubeClient): typeof readDirectly {
 }
 
 /** Does not verify the certificate, like the kubelet's probes: nothing on the page is secret. */
-async function readDirectly({ address = '', metrics }: Replica, signal: AbortSignal): Promise<string> {
+async function readDirectly({ address = '', metrics }: Target, signal: AbortSignal): Promise<string> {
   const isTls = metrics?.isTls === true;
   const host = isIPv6(address) ? `[${address}]` : address;
   const url = new URL(`${isTls ? 'https' : 'http'}://${host}:${metrics?.port ?? 0}/metrics`);

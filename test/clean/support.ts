@@ -55,7 +55,6 @@ export async function world(t: Test) {
     store,
     clock,
     lines,
-    options: defaults,
     elapsed: (): number => clock.now() - start,
     clean: async (
       options: Partial<CleanOptions> = {},

@@ -124,14 +124,13 @@ t.test('an abort that takes effect at once is no failure', async (t) => {
   t.equal((await rollout('status', 'web')).code, 1);
 });
 
-t.test('exit codes of wrong usage, a missing rollout and a failing API server', async (t) => {
+t.test('exit codes of wrong usage, a missing definition and a failing API server', async (t) => {
   const { store, rollout } = await setup(t);
   like(t, await rollout(), { code: 2, err: /name one of status, pause, resume, abort/ });
   like(t, await rollout('puase'), { code: 2, err: /did you mean pause\?/ });
   like(t, await rollout('pause'), { code: 2, err: /name the rollout to pause/ });
   like(t, await rollout('status', 'a', 'b'), { code: 2, err: /takes one rollout/ });
   t.strictSame(store.writes(), [], 'wrong usage changes nothing');
-  like(t, await rollout('status', 'gone'), { code: 1, err: /^archwright rollout: / });
   const end = store.fault(/architecturerollouts/, {
     status: 404,
     message: 'the server could not find the requested resource',

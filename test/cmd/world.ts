@@ -1,8 +1,9 @@
 /** For tests of `inspect` and `explain`: registries, files, and a home without logins. */
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Operation } from 'fast-json-patch';
 import type { Test } from 'tap';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +14,7 @@ import { startKubeStore, type KubeStoreOptions } from '../support/kube-store.ts'
 import { startRegistry } from '../support/registry/client.ts';
 import { multiArch } from '../support/registry/content.ts';
 import type { TestRegistryOptions } from '../support/registry/server.ts';
+import { writeFiles } from '../support/write-files.ts';
 
 /** Without a docker login, kubeconfig or cluster of the user who runs the tests. */
 const home = mkdtempSync(join(tmpdir(), 'archwright-home-'));
@@ -25,6 +27,7 @@ export const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.m
 export const childEnv = { PATH: process.env['PATH'] ?? '', HOME: home, ...compileCache };
 
 export { startRegistry as registry } from '../support/registry/client.ts';
+export { writeFiles as write } from '../support/write-files.ts';
 
 /** A registry with `team/app:v1` for amd64 and arm64. */
 export async function registryWithApp(t: Test, options: TestRegistryOptions = {}) {
@@ -43,20 +46,12 @@ export function directory(t: Test): string {
   return made;
 }
 
-/** Writes files below a directory. */
-export function write(root: string, content: Readonly<Record<string, string>>): void {
-  for (const [path, text] of Object.entries(content)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
-}
-
 export function files<Name extends string>(
   t: Test,
   content: Readonly<Record<Name, string>>,
 ): Readonly<Record<Name, string>> & { readonly directory: string } {
   const root = directory(t);
-  write(root, content);
+  writeFiles(root, content);
   const paths = Object.fromEntries(Object.keys(content).map((name) => [name, join(root, name)]));
   return { ...(paths as Record<Name, string>), directory: root };
 }
@@ -124,18 +119,13 @@ export interface Explained {
   readonly patched?: object;
 }
 
-export interface Child {
-  readonly ended: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>;
-  kill(signal: NodeJS.Signals): void;
-}
-
 /** The program as a process. */
 export function child(
   t: Test,
   args: readonly string[],
   stdin?: string,
   env: Readonly<Record<string, string>> = {},
-): Child {
+) {
   const process_ = spawn(process.execPath, [program, ...args], { env: { ...childEnv, ...env } });
   t.teardown(() => process_.kill('SIGKILL'));
   let out = '';
@@ -144,7 +134,7 @@ export function child(
   process_.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
   if (stdin !== undefined) process_.stdin.end(stdin);
   return {
-    ended: new Promise((resolve) => process_.on('close', (code) => resolve({ code, out, err }))),
-    kill: (signal) => void process_.kill(signal),
+    ended: once(process_, 'close').then(([code]) => ({ code: code as number | null, out, err })),
+    kill: (signal: NodeJS.Signals) => void process_.kill(signal),
   };
 }

@@ -20,21 +20,14 @@ export interface Line {
   readonly count?: number;
 }
 
-export interface Agent {
-  post(body: Readonly<Record<string, unknown>>): Promise<FactsResponse['results']>;
-  known(): Promise<string>;
-  log(): string;
-  lines(): readonly Line[];
-  /** Ends it like SIGTERM. @returns its exit code */
-  stop(): Promise<number | null>;
-}
+export type Agent = Awaited<ReturnType<typeof startAgent>>;
 
 export function agentArgs(pki: Pki, stateDir: string): string[] {
   const args = ['agent', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--drain-time', '0s'];
   return [...args, '--tls-dir', pki.serverDir, '--state-dir', stateDir];
 }
 
-export async function startAgent(t: Test, pki: Pki, args: readonly string[]): Promise<Agent> {
+export async function startAgent(t: Test, pki: Pki, args: readonly string[]) {
   const stop = new AbortController();
   const { err: log, ended: ending } = start(args, { env: childEnv, stop: stop.signal });
   const ended = ending.then(({ code }) => code);
@@ -53,16 +46,17 @@ export async function startAgent(t: Test, pki: Pki, args: readonly string[]): Pr
   const url = listening();
   if (url === undefined) throw new Error(`the agent ended: ${log()}`);
   return {
-    post: async (body) => {
+    post: async (body: Readonly<Record<string, unknown>>): Promise<FactsResponse['results']> => {
       const headers = { 'content-type': 'application/json' };
       const sent = await sendTo(url, pki, 'POST', '/v1/facts', { headers, body: JSON.stringify(body) });
       const order = (body['images'] as readonly { readonly image: string }[]).map(({ image }) => image);
       const { results } = withResults(sent).json as FactsResponse;
       return results.toSorted((a, b) => order.indexOf(a.image) - order.indexOf(b.image));
     },
-    known: async () => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
+    known: async (): Promise<string> => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
     log,
     lines,
+    /** Ends it like SIGTERM. @returns its exit code */
     stop: () => (end(), ended),
   };
 }

@@ -8,9 +8,8 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { configText, echoing, writePlugin } from '../../daemon/kubelet/support.ts';
-import { createPki, type Pki } from '../../fleet/support.ts';
-import { json, startKubeServer, type KubeAnswer, type KubeServer } from '../../support/kube-server.ts';
-import type { TestRegistry } from '../../support/registry/server.ts';
+import { createPki } from '../../fleet/support.ts';
+import { json, startKubeServer, type KubeAnswer } from '../../support/kube-server.ts';
 import { agentArgs, startAgent, type Agent } from './agent.ts';
 import { run } from '../run.ts';
 import { files, kubeconfig as kubeconfigOf, registryWithApp, resultsIn } from '../world.ts';
@@ -18,14 +17,7 @@ import { like } from '../../support/like.ts';
 
 const audience = 'reg.example';
 
-interface World {
-  readonly host: TestRegistry;
-  readonly kube: KubeServer;
-  readonly pki: Pki;
-  readonly flags: readonly string[];
-  readonly stateDir: string;
-  readonly image: string;
-}
+type World = Awaited<ReturnType<typeof world>>;
 
 /** Tokens that name their account, as real ones do. */
 const issue: KubeAnswer = (request, response) => {
@@ -39,7 +31,7 @@ const issue: KubeAnswer = (request, response) => {
 /**
  * Service accounts `a`, `b` and `plain` of the namespace `team`; the registry knows only the robot of `a`.
  */
-async function world(t: Test): Promise<World> {
+async function world(t: Test) {
   const users = { a: `got ${audience}.team.a` };
   const { server: host, image } = await registryWithApp(t, { auth: { kind: 'basic', users } });
   const kube = await startKubeServer();
@@ -71,7 +63,7 @@ async function world(t: Test): Promise<World> {
   writePlugin(join(bin, 'plugin'), echoing(host.host));
   const flags = ['--kubelet-config-config', config, '--kubelet-config-bin-dir', bin, '--ca-files', ca];
   flags.push('--kubeconfig', kubeconfig, '--docker-config', join(directory, 'none.json'));
-  return { host, kube, pki: await createPki(t), flags, stateDir, image };
+  return { kube, pki: await createPki(t), flags, stateDir, image };
 }
 
 function start(t: Test, { pki, flags, stateDir }: World, ...more: string[]): Promise<Agent> {
@@ -121,17 +113,6 @@ t.test('each account gets its own facts, whichever account came before', async (
   like(t, await ask(again, place, 'b'), refused, 'no facts after a restart');
   like(t, await ask(again, place, 'a'), { ...allowed, source: 'registry' });
   t.equal(await again.stop(), 0);
-});
-
-t.test('concurrent requests of accounts get their own facts', async (t) => {
-  const place = await world(t);
-  const agent = await start(t, place, '--service-account-tokens');
-  const accounts = ['b', 'a', 'plain', 'a', 'b', 'default', 'a'];
-  const answers = await Promise.all(accounts.map((account) => ask(agent, place, account)));
-  for (const [index, account] of accounts.entries()) {
-    like(t, answers[index], account === 'a' ? allowed : refused, `${account} ${index}`);
-  }
-  t.equal(await agent.stop(), 0);
 });
 
 t.test('`inspect` acts for a pod of an account, and tells why a plugin has no credential', async (t) => {

@@ -1,7 +1,6 @@
 /** In a cluster, the metrics of replicas are read directly, not through the API server. */
 import { createScrape, parseSamples, Samples } from '../../../cmd/installation/scrape.ts';
 import t, { type Test } from 'tap';
-import type { Replica } from '../../../cmd/installation/replicas.ts';
 import { startHealth } from '../../../src/serving/health.ts';
 import { createMetrics, gauge } from '../../../src/telemetry/metrics.ts';
 import { connectedStore } from '../../kube/support.ts';
@@ -18,21 +17,9 @@ async function setup(t: Test, tlsDir?: string) {
   const server = await startHealth({ listen: '127.0.0.1:0', tls: tlsDir, ready: {}, metrics, log });
   t.teardown(() => server.drain(0));
   const { store, client } = await connectedStore(t);
-  const replica: Replica = {
-    part: 'webhook',
-    namespace: 'archwright',
-    name: 'archwright-webhook-a',
-    node: 'node-1',
-    address: '127.0.0.1',
-    image: 'registry.example/archwright:0.1.0',
-    pool: undefined,
-    isReady: true,
-    isRunning: true,
-    hasCrashed: false,
-    configMap: 'archwright',
-    metrics: { port: server.port, isTls: tlsDir !== undefined },
-    trouble: undefined,
-  };
+  const metricsPort = { port: server.port, isTls: tlsDir !== undefined };
+  const where = { namespace: 'archwright', name: 'archwright-webhook-a', address: '127.0.0.1' };
+  const replica = { ...where, isRunning: true, metrics: metricsPort };
   return { server, store, replica, scrape: createScrape({ client, podNamespace: 'archwright' }) };
 }
 
