@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/agent.ts';
+import { startAgent, type AgentOptions } from '../../daemon/agent.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -13,16 +13,7 @@ import { factsOf } from '../support/facts.ts';
 import { createPki, type Pki } from '../fleet/support.ts';
 import { send } from '../serving/support.ts';
 
-export interface TestAgent {
-  readonly agent: RunningAgent;
-  readonly pki: Pki;
-  readonly cache: AgentOptions['cache'];
-  readonly lines: () => string;
-  readonly metric: (sample: string) => Promise<number>;
-  /** Sends a request with the webhook's certificate. */
-  readonly send: (method: string, path: string, more?: Sending) => Promise<Received>;
-  readonly post: (body: unknown, more?: Sending) => Promise<Received>;
-}
+export type TestAgent = Awaited<ReturnType<typeof startTestAgent>>;
 
 export interface Sending extends Omit<RequestOptions, 'headers'> {
   readonly headers?: OutgoingHttpHeaders;
@@ -73,21 +64,20 @@ const knowsAll: ImageFactsSource = { lookup: ({ image }) => Promise.resolve(fact
 export async function startTestAgent(
   t: Test,
   options: Partial<AgentOptions> & { readonly inspector?: ImageFactsSource; readonly pki?: Pki } = {},
-): Promise<TestAgent> {
+) {
   const { inspector = knowsAll, ...others } = options;
   const pki = options.pki ?? (await createPki(t));
   const { log, lines } = readableLog();
   const metrics = createMetrics();
   const ownCache = new FactsCache({ source: inspector, log: silentLog });
   t.teardown(() => ownCache.close());
-  const cache = options.cache ?? ownCache;
   const agent = await startAgent({
     listen: '127.0.0.1:0',
     metricsListen: '127.0.0.1:0',
     tlsDir: pki.serverDir,
     nodeName: 'node-1',
     version: '1.2.3',
-    cache,
+    cache: ownCache,
     fingerprint: () => 'abc',
     node: () => ({ pullMode: 'local', amd64Level: 3 }),
     problems: () => [],
@@ -98,14 +88,15 @@ export async function startTestAgent(
     ...others,
   });
   t.teardown(() => agent.stop(0));
-  const sendToAgent: TestAgent['send'] = (method, path, more) => sendTo(agent.url, pki, method, path, more);
+  /** Sends a request with the webhook's certificate. */
+  const sendToAgent = (method: string, path: string, more?: Sending) =>
+    sendTo(agent.url, pki, method, path, more);
   return {
     agent,
     pki,
-    cache,
     lines,
     send: sendToAgent,
-    post: async (body, more = {}) =>
+    post: async (body: unknown, more: Sending = {}) =>
       withResults(
         await sendToAgent('POST', '/v1/facts', {
           ...more,
@@ -113,7 +104,7 @@ export async function startTestAgent(
           body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
         }),
       ),
-    metric: async (sample) => Number(await seriesOf(metrics, sample)),
+    metric: async (sample: string) => Number(await seriesOf(metrics, sample)),
   };
 }
 

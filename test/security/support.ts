@@ -4,11 +4,10 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
-import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { write } from '../cmd/world.ts';
-import { configText } from '../daemon/kubelet/support.ts';
+import { answering, configText, writePlugin as writeProgram } from '../daemon/kubelet/support.ts';
 import { captureLog } from '../support/captured.ts';
 import { listen } from '../support/listen.ts';
 import { neverAborted } from '../support/never-aborted.ts';
@@ -19,25 +18,13 @@ export const pluginConfig = (matchImages: readonly string[]): string =>
 
 /** A plugin that prints these credentials for every image. */
 export function writePlugin(dir: string, auth: Readonly<Record<string, object>>): void {
-  const answer = JSON.stringify({
-    kind: 'CredentialProviderResponse',
-    apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
-    cacheKeyType: 'Image',
-    auth,
-  });
-  write(dir, { plugin: `#!/bin/sh\ncat <<'END'\n${answer}\nEND\n` });
-  for (const path of [dir, join(dir, 'plugin')]) chmodSync(path, 0o755);
-}
-
-export interface AttackedNode {
-  readonly inspection: Awaited<ReturnType<typeof openInspection>>;
-  /** Lines of the log. */
-  readonly lines: string[];
-  readonly inspect: (image: string, more?: Partial<ImageRequest>) => Promise<ImageFacts>;
+  write(dir, {});
+  writeProgram(join(dir, 'plugin'), answering({ auth }));
+  chmodSync(dir, 0o755);
 }
 
 /** Opens all sources of a node, as the agent does. */
-export async function openNode(t: Test, settings: Readonly<Record<string, string>>): Promise<AttackedNode> {
+export async function openNode(t: Test, settings: Readonly<Record<string, string>>) {
   const sources = { file: undefined, env: {}, flags: settings, part: 'agent' } as const;
   const { configuration, problems } = await loadConfiguration(sources);
   if (!configuration) throw new TypeError(JSON.stringify(problems));
@@ -48,9 +35,9 @@ export async function openNode(t: Test, settings: Readonly<Record<string, string
   return {
     inspection,
     lines,
-    inspect: (image, more) =>
+    inspect: (image: string) =>
       inspection.inspector.lookup(
-        { image, reference: parseReference(image), maxAgeMs: 0, pullCredentials: [], ...more },
+        { image, reference: parseReference(image), maxAgeMs: 0, pullCredentials: [] },
         { signal: neverAborted },
       ),
   };

@@ -3,8 +3,6 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { ServiceAccountName } from '../../../src/credentials/credential.ts';
-import type { LiveCredentialSource } from '../../../src/credentials/sources/file-source.ts';
 import {
   createCredentialProviderSource,
   type CredentialProviderSourceOptions,
@@ -67,7 +65,7 @@ process.stdin.on('end', () => {
 
 export const creds = (key: string, username: string) => ({ auth: { [key]: { username, password: 'pass' } } });
 
-export interface ProviderFields {
+interface ProviderFields {
   readonly name: string;
   readonly matchImages?: readonly string[];
   readonly defaultCacheDuration?: string;
@@ -92,13 +90,13 @@ export function configText(...providers: readonly ProviderFields[]): string {
  * A directory with `config.json` and an empty `bin`. Not below the repository: plugins run only if other
  * users can write no directory above them, and the group may be able to write a checkout.
  */
-export function nodeDir(t: Test, config: string): { dir: string; bin: string; config: string } {
+export function nodeDir(t: Test, config: string) {
   const dir = mkdtempSync(join(tmpdir(), 'archwright-plugins-'));
   t.teardown(() => rmSync(dir, { recursive: true, force: true }));
   writeFileSync(join(dir, 'config.json'), config);
   const bin = join(dir, 'bin');
   mkdirSync(bin, { mode: 0o755 });
-  return { dir, bin, config: join(dir, 'config.json') };
+  return { bin, config: join(dir, 'config.json') };
 }
 
 /** A node with plugins and its open source. */
@@ -113,20 +111,10 @@ export async function openNode(
   return { ...node, ...(await openSource(t, { config: node.config, binDir: node.bin, ...options })) };
 }
 
-export interface OpenSource {
-  readonly source: LiveCredentialSource;
-  readonly found: (repository: string, signal?: AbortSignal) => Promise<string[]>;
-  readonly problems: () => string[];
-  /** Why plugins have no usable credential for a repository. */
-  readonly reasons: (repository: string, account?: ServiceAccountName) => Promise<string[]>;
-  /** Lines of the log. */
-  readonly lines: string[];
-}
-
 export async function openSource(
   t: Test,
   options: Partial<CredentialProviderSourceOptions> & { readonly config: string; readonly binDir: string },
-): Promise<OpenSource> {
+) {
   const { log, lines } = captureLog();
   const source = await createCredentialProviderSource({ hostRoot: '/', log, ...manualRefresh, ...options });
   t.teardown(() => source.close());
@@ -134,15 +122,16 @@ export async function openSource(
     source,
     lines,
     problems: () => source.problems().map(({ origin, message }) => `${origin}: ${message}`),
-    reasons: async (repository, account) => {
+    /** Why plugins have no usable credential for a repository. */
+    reasons: async (repository: string) => {
       const reasons: string[] = [];
-      await source.lookup(repository, undefined, account, ({ origin, message }) =>
+      await source.lookup(repository, undefined, undefined, ({ origin, message }) =>
         reasons.push(`${origin}: ${message}`),
       );
       return reasons;
     },
-    found: async (repository, signal) => {
-      const matched = await source.lookup(repository, signal);
+    found: async (repository: string) => {
+      const matched = await source.lookup(repository);
       return matched.map(
         ({ credential, origin, key }) =>
           `${credential.username}:${reveal(credential.password)} (${origin}, ${key})`,

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
 import { writeFiles } from '../../support/write-files.ts';
 import { like } from '../../support/like.ts';
-import { parseEnvironmentFile, parseUnit, variableOf, wordsOf } from '../../../daemon/systemd/unit-file.ts';
+import { parseEnvironmentFile, parseUnit, wordsOf } from '../../../daemon/systemd/unit-file.ts';
 import { withUserMs } from '../../support/cpu-time.ts';
 
 const etc = '/etc/systemd/system';
@@ -252,9 +252,4 @@ t.test('only LF ends a line, not other Unicode line separators', async (t) => {
   t.strictSame(found, Object.entries({ A: '1 # a\u2028b', B: '2' }), 'environment files');
   const [unit] = parseUnit('A=a\u2028b');
   t.equal(unit?.value, 'a\u2028b', 'units');
-});
-
-t.test('a variable with NUL is refused', async (t) => {
-  t.equal(variableOf('A=a\0'), undefined);
-  t.strictSame(variableOf('A=a\nb'), ['A', 'a\nb']);
 });

@@ -1,10 +1,12 @@
 /** Errors in a FIFO as in the kernel's `trace_pipe`, and control groups in files. */
 import { execFileSync } from 'node:child_process';
-import { constants, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { ExecErrors, parseCgroup, parseFailedExec, parseForks } from '../../../daemon/tracing/exec-errors.ts';
+import { startTracing } from '../../../daemon/tracing/tracing.ts';
+import { captureLog } from '../../support/captured.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 const minute = 60_000;
@@ -220,4 +222,24 @@ t.test('the container of a control group', async (t) => {
     `/kubepods/pod${'a'.repeat(32)}/${idOf('a')}`,
   ])
     t.equal(parseCgroup(`0::${path}\n`), undefined, path);
+});
+
+/** `bench/tracing.ts` needs a kernel that can. */
+t.test('a kernel that cannot trace is no error, and nothing is left', async (t) => {
+  const { log, lines } = captureLog();
+  const hostRoot = t.testdir({ proc: { 2: { comm: 'sh\n' } } });
+  const instances = join(hostRoot, 'instances');
+  const state = async () => {
+    const tracing = await startTracing(instances, join(hostRoot, 'proc'), createFakeClock(), log);
+    await tracing.close();
+    return tracing.report();
+  };
+  t.strictSame(await state(), { state: 'nested', errors: [] });
+  writeFileSync(join(hostRoot, 'proc/2/comm'), 'kthreadd\n');
+  t.strictSame(await state(), { state: 'no-tracefs', errors: [] }, 'no directory');
+  // What a crash left.
+  mkdirSync(join(instances, 'archwright-exec'), { recursive: true });
+  t.strictSame(await state(), { state: 'no-tracefs', errors: [] }, 'a directory that is not tracefs');
+  t.strictSame(readdirSync(instances), []);
+  t.equal(lines.length, 3);
 });

@@ -198,18 +198,6 @@ const authOf = (username = 'u', password = 'p'): Auth =>
   new Map([['k', { username, password: secret(password) }]]);
 const user = (found: Auth | undefined): string | undefined => found?.get('k')?.username;
 
-t.test('entries expire after their end', async (t) => {
-  const clock = createFakeClock();
-  const cache = new CredentialCache(clock);
-  cache.set(cacheKey('a'), authOf(), 1000);
-  cache.set(cacheKey('b'), authOf(), 2000);
-  await clock.advance(1000);
-  t.ok(cache.get('a'));
-  await clock.advance(1);
-  t.notOk(cache.get('a'));
-  t.ok(cache.get('b'));
-});
-
 t.test('limits on number and size delete the oldest entries first', async (t) => {
   const few = new CredentialCache(createFakeClock());
   for (let index = 0; index < 1000; index += 1) few.set(cacheKey(`${index}`), authOf(`${index}`), 1000);
