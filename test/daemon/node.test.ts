@@ -1,7 +1,6 @@
 /** What a node runs: its container runtime, and its CPU and kernel. */
 import { symlinkSync, chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { mkdir, writeFile } from 'node:fs/promises';
 import t, { type Test } from 'tap';
 import { findRuntime } from '../../daemon/find-runtime.ts';
 import { like } from '../support/like.ts';
@@ -11,6 +10,8 @@ import { createVersionFinder } from '../../daemon/node-programs.ts';
 import { readMachine } from '../../daemon/machine/machine.ts';
 
 const both = ['/etc/crio/crio.conf.d/10-crio.conf', '/etc/containerd/config.toml'];
+const crio = ['/etc/crio/crio.conf'];
+const k3sSocket = '/run/k3s/containerd/containerd.sock';
 const crioSocket = '/run/crio/crio.sock';
 const containerdSocket = '/run/containerd/containerd.sock';
 const wants = '/etc/systemd/system/multi-user.target.wants';
@@ -20,67 +21,42 @@ const files = (empty: readonly string[], texts: Readonly<Record<string, string>>
   ...Object.fromEntries(empty.map((path) => [path, ''])),
   ...texts,
 });
-const kubeletFile = (name: string, text: string) => ({ [`/var/lib/kubelet/${name}`]: text });
-const flags = 'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd/containerd.sock"\n';
-const setting = 'a: 1\ncontainerRuntimeEndpoint: "unix:///var/run/crio/crio.sock"\n';
-const otherKeys =
-  '# containerRuntimeEndpoint: unix:///run/crio/crio.sock\nx-containerRuntimeEndpoint: /run/crio/crio.sock\nxcontainerRuntimeEndpoint: crio\n';
-const unit =
-  '[Service]\nExecStart=/usr/bin/kubelet --container-runtime-endpoint /var/run/crio/crio.sock --v=2\n';
+const kubelet = '/var/lib/kubelet';
+const flags = {
+  [`${kubelet}/kubeadm-flags.env`]:
+    'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd/containerd.sock"\n',
+};
+const setting = {
+  [`${kubelet}/config.yaml`]: 'a: 1\ncontainerRuntimeEndpoint: "unix:///var/run/crio/crio.sock"\n',
+};
+const otherKeys = {
+  [`${kubelet}/config.yaml`]:
+    '# containerRuntimeEndpoint: unix:///run/crio/crio.sock\nx-containerRuntimeEndpoint: /run/crio/crio.sock\nxcontainerRuntimeEndpoint: crio\n',
+};
+const unit = {
+  '/etc/systemd/system/kubelet.service':
+    '[Service]\nExecStart=/usr/bin/kubelet --container-runtime-endpoint /var/run/crio/crio.sock --v=2\n',
+};
+const enabled = [...both, `${wants}/containerd.service`];
 const withContainerd = [...both, containerdSocket];
 
 const cases: readonly (readonly [string, ReturnType<typeof files>, runtime: string, reason: RegExp])[] = [
   ['nothing', {}, 'containerd', /no files of CRI-O/],
   ['empty directories', files(['/etc/containers/registries.conf']), 'containerd', /no files of CRI-O/],
-  ['crio.conf', files(['/etc/crio/crio.conf']), 'cri-o', /files of CRI-O/],
+  ['crio.conf', files(crio), 'cri-o', /files of CRI-O/],
   ['a drop-in of CRI-O beside config.toml', files(both), 'containerd', /config\.toml exists/],
   ['an enabled CRI-O', files([...both, `${wants}/crio.service`]), 'cri-o', /crio\.service is enabled/],
-  [
-    'the socket of k3s beside that of CRI-O',
-    files([...both, crioSocket, '/run/k3s/containerd/containerd.sock']),
-    'containerd',
-    /k3s.*sock exists/,
-  ],
-  [
-    'an enabled k0s',
-    files(['/etc/crio/crio.conf', `${wants}/k0sworker.service`]),
-    'containerd',
-    /k0sworker\.service is enabled/,
-  ],
+  ['the socket of k3s', files([...both, crioSocket, k3sSocket]), 'containerd', /k3s.*sock exists/],
+  ['an enabled k0s', files([...crio, `${wants}/k0sworker.service`]), 'containerd', /k0sworker\.service is/],
   ['the socket of CRI-O', files([...withContainerd, crioSocket]), 'cri-o', /crio\.sock exists/],
   ['the socket of CRI-O alone', files([crioSocket]), 'cri-o', /crio\.sock exists/],
   ['the socket of containerd alone', files(withContainerd), 'containerd', /containerd\.sock exists/],
-  ['an enabled containerd', files([...both, `${wants}/containerd.service`]), 'containerd', /is enabled/],
-  [
-    'both enabled',
-    files([...both, `${wants}/containerd.service`, `${wants}/crio.service`]),
-    'cri-o',
-    /crio\.service is enabled/,
-  ],
-  [
-    'flags of kubeadm',
-    files([...both, crioSocket], kubeletFile('kubeadm-flags.env', flags)),
-    'containerd',
-    /kubeadm-flags\.env names its socket/,
-  ],
-  [
-    "the kubelet's configuration",
-    files(withContainerd, kubeletFile('config.yaml', setting)),
-    'cri-o',
-    /config\.yaml names its socket/,
-  ],
-  [
-    'comments and other keys',
-    files(withContainerd, kubeletFile('config.yaml', otherKeys)),
-    'containerd',
-    /containerd\.sock exists/,
-  ],
-  [
-    "the kubelet's service",
-    files(withContainerd, { '/etc/systemd/system/kubelet.service': unit }),
-    'cri-o',
-    /command line of the kubelet/,
-  ],
+  ['an enabled containerd', files(enabled), 'containerd', /is enabled/],
+  ['both enabled', files([...enabled, `${wants}/crio.service`]), 'cri-o', /crio\.service is enabled/],
+  ['flags of kubeadm', files([...both, crioSocket], flags), 'containerd', /kubeadm-flags\.env names its/],
+  ["the kubelet's configuration", files(withContainerd, setting), 'cri-o', /config\.yaml names its socket/],
+  ['comments and other keys', files(withContainerd, otherKeys), 'containerd', /containerd\.sock exists/],
+  ["the kubelet's service", files(withContainerd, unit), 'cri-o', /command line of the kubelet/],
 ];
 
 for (const [name, paths, runtime, reason] of cases) {
@@ -172,16 +148,14 @@ interface Proc {
   readonly vm?: readonly string[];
 }
 
-async function procOf(t: Test, { cpuinfo, pageSize, vm = [] }: Proc): Promise<string> {
-  const dir = t.testdir({ self: {}, sys: { vm: {} } });
-  await mkdir(join(dir, 'self'), { recursive: true });
-  await mkdir(join(dir, 'sys/vm'), { recursive: true });
-  if (cpuinfo !== undefined) await writeFile(join(dir, 'cpuinfo'), cpuinfo);
+function procOf(t: Test, { cpuinfo, pageSize, vm = [] }: Proc): string {
   // AT_SYSINFO_EHDR, AT_PAGESZ, AT_NULL
   const words = new BigUint64Array([33n, 1n << 40n, 6n, BigInt(pageSize ?? 0), 0n, 0n]);
-  if (pageSize !== undefined) await writeFile(join(dir, 'self/auxv'), new Uint8Array(words.buffer));
-  for (const name of vm) await writeFile(join(dir, 'sys/vm', name), '28\n');
-  return dir;
+  return t.testdir({
+    ...(cpuinfo !== undefined && { cpuinfo }),
+    ...(pageSize !== undefined && { self: { auxv: Buffer.from(words.buffer) } }),
+    sys: { vm: Object.fromEntries(vm.map((name) => [name, '28\n'])) },
+  });
 }
 
 const base = 'fpu cx8 cmov mmx fxsr sse sse2 pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm';
@@ -201,8 +175,7 @@ const arm = (part: string, implementer = '0x41', count = 2): string =>
 const sysctls = ['mmap_rnd_bits', 'mmap_rnd_compat_bits'];
 
 t.test('amd64: the lowest level of all processors', async (t) => {
-  const level = async (cpuinfo: string) =>
-    (await readMachine('amd64', await procOf(t, { cpuinfo }))).amd64Level;
+  const level = async (cpuinfo: string) => (await readMachine('amd64', procOf(t, { cpuinfo }))).amd64Level;
   t.equal(await level(x86(haswell, haswell)), 3);
   t.equal(await level(x86(haswell, base)), 2);
   t.equal(await level('nothing that it knows'), undefined);
@@ -219,31 +192,30 @@ t.test('arm64: 32-bit programs run if kernel and CPU support them', async (t) =>
     ['nothing', {}, undefined],
   ];
   for (const [name, proc, expected] of cases) {
-    const { aarch32 } = await readMachine('arm64', await procOf(t, proc));
+    const { aarch32 } = await readMachine('arm64', procOf(t, proc));
     t.equal(aarch32, expected, name);
   }
 });
 
 t.test('arm: the variant that containerd detects', async (t) => {
-  const variant = async (cpuinfo: string) =>
-    (await readMachine('arm', await procOf(t, { cpuinfo }))).armVariant;
+  const variant = async (cpuinfo: string) => (await readMachine('arm', procOf(t, { cpuinfo }))).armVariant;
   t.equal(await variant('model name\t: ARMv7 Processor rev 4 (v7l)\nCPU architecture: 7\n'), 'v7');
   t.equal(await variant('model name\t: ARMv6-compatible processor rev 7 (v6l)\nCPU architecture: 7\n'), 'v6');
   t.equal(await variant('CPU architecture: 5TEJ\n'), 'v5');
   t.equal(await variant('CPU architecture: AArch64\n'), 'v8');
   t.equal(await variant('CPU architecture: 12\n'), undefined);
-  const { armVariant } = await readMachine('arm64', await procOf(t, { cpuinfo: arm('0xd0c') }));
+  const { armVariant } = await readMachine('arm64', procOf(t, { cpuinfo: arm('0xd0c') }));
   t.equal(armVariant, 'v8');
 });
 
 t.test('the page size is read', async (t) => {
-  t.strictSame(await readMachine('s390x', await procOf(t, { pageSize: 4096 })), { pageSize: 4096 });
-  t.equal((await readMachine('arm64', await procOf(t, { pageSize: 65_536 }))).pageSize, 65_536);
+  t.strictSame(await readMachine('s390x', procOf(t, { pageSize: 4096 })), { pageSize: 4096 });
+  t.equal((await readMachine('arm64', procOf(t, { pageSize: 65_536 }))).pageSize, 65_536);
 });
 
 t.test('this machine is read; oversized and missing files are ignored', async (t) => {
   like(t, await readMachine('amd64'), { pageSize: Number });
   t.strictSame(await readMachine('amd64', join(t.testdir(), 'none')), {});
   const cpuinfo = `${x86(haswell)}\n`.repeat(40_000);
-  t.strictSame(await readMachine('amd64', await procOf(t, { cpuinfo })), {});
+  t.strictSame(await readMachine('amd64', procOf(t, { cpuinfo })), {});
 });

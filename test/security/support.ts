@@ -1,12 +1,11 @@
 /** For attack tests: a node with its own credential sources, opened as by the agent. */
-import { chmodSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
-import { write } from '../cmd/world.ts';
 import { answering, configText, writePlugin as writeProgram } from '../daemon/kubelet/support.ts';
 import { captureLog } from '../support/captured.ts';
 import { listen } from '../support/listen.ts';
@@ -18,7 +17,7 @@ export const pluginConfig = (matchImages: readonly string[]): string =>
 
 /** A plugin that prints these credentials for every image. */
 export function writePlugin(dir: string, auth: Readonly<Record<string, object>>): void {
-  write(dir, {});
+  mkdirSync(dir, { recursive: true });
   writeProgram(join(dir, 'plugin'), answering({ auth }));
   chmodSync(dir, 0o755);
 }
