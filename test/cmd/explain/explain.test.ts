@@ -153,7 +153,7 @@ t.test('constraints: widen', async (t) => {
   t.match(out, /requires +amd64, arm64\n +instead of +nodeSelector kubernetes.io\/arch=amd64\n/);
 });
 
-t.test('secrets, service accounts and namespaces in files apply', async (t) => {
+t.test('secrets and service accounts in files apply', async (t) => {
   const { server, image } = await privateApp(t);
   const spec = { containers: containers(image) };
   const login = dockerConfig(server.host, 'ann', 'password-of-ann');
@@ -186,12 +186,6 @@ t.test('secrets, service accounts and namespaces in files apply', async (t) => {
     /^archwright: warning: pull secret default\/regcred is not in the files \(the cluster is ignored\)/m;
   like(t, err, warning);
   t.equal(err.split('\n').length, 2, 'said once');
-
-  const namespace =
-    'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: off\n  labels: { arch.example/placement: disabled }\n';
-  const disabled = await explain(t, `${namespace}---\n${pod(spec, { namespace: 'off' })}`);
-  t.strictSame(rulesOf(disabled.results[0]), ['skip-disabled-by-namespace']);
-  t.equal(disabled.code, 0);
 });
 
 t.test('several files and standard input; other kinds are skipped with a message', async (t) => {

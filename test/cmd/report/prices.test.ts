@@ -124,7 +124,7 @@ t.test('the price of a region takes precedence over the price of all regions', a
  *   -     m7g.xlarge  both    on-demand  0.24 file        0.24 × 730 / 4 = 43.80   0.24 × 730 / 16 = 10.95
  *   -     m7g.xlarge  both    spot       0.05 file        0.05 × 730 / 4 =  9.125  0.05 × 730 / 16 =  2.28125
  *
- * Pods that can run, what they cost now, and on the cheapest and the dearest arm64 of their place:
+ * What the pods that can run cost now, and on the cheapest and the dearest arm64 of their place:
  *
  *   pods      node  vCPU  GiB  now by vCPU  by GiB  cheapest by vCPU  by GiB   dearest by vCPU  by GiB
  *   web       a1    1     2    43.80        21.90   36.50             18.25    43.80            21.90
