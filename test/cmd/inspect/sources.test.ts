@@ -9,9 +9,7 @@ import { answering, configText, writePlugin } from '../../daemon/kubelet/support
 import { image } from '../../support/registry/content.ts';
 import { execFileSync } from 'node:child_process';
 import { homedir } from 'node:os';
-import { homeDirectory, openInspection } from '../../../cmd/wiring/inspection.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import { silentLog } from '../../support/captured.ts';
+import { homeDirectory } from '../../../cmd/wiring/inspection.ts';
 
 const password = 'password-of-ann';
 const ofType = 'kind: Secret\ntype: kubernetes.io/';
@@ -158,24 +156,6 @@ t.test('the mirror of hosts.toml is used, and its files are shown', async (t) =>
   t.equal(left.code, 3, 'an empty list disables containerd');
 });
 
-t.test("`dockerConfigFile` is read beside the node's, and not below `hostRoot`", async (t) => {
-  const login = dockerConfig('ghcr.io', 'robot', 'password-of-robot');
-  const dir = t.testdir({ mine: { '.dockerconfigjson': login }, host: {} });
-  const file = join(dir, 'mine/.dockerconfigjson');
-  const base = { ...defaultConfiguration(), hostRoot: join(dir, 'host'), containerdConfigPathCandidates: [] };
-  for (const dockerConfigs of ['node', 'none'] as const) {
-    for (const configuration of [base, { ...base, dockerConfigFile: file }]) {
-      const log = silentLog;
-      const current = () => configuration;
-      const inspection = await openInspection({ configuration: current, dockerConfigs, env: {}, log });
-      const found = inspection.sources.find(({ place }) => place === file);
-      const parts = await found?.source.describe();
-      like(t, parts, configuration.dockerConfigFile === file ? [{ state: 'used' }] : undefined);
-      await inspection.close();
-    }
-  }
-});
-
 const isRoot = process.getuid?.() === 0;
 
 t.test('a user without a home directory', { skip: !isRoot && 'only root can start it' }, async (t) => {
@@ -205,6 +185,7 @@ t.test('the sources of credentials, in order', async (t) => {
   t.teardown(() => process.chdir(before));
   const creds = `--creds-dir=${directory}/creds`;
   const named = `--docker-config=${directory}/named.json`;
+  const file = `--docker-config-file=${directory}/named.json`;
   const cases: [what: string, args: readonly string[], source?: string | undefined, hasLogin?: boolean][] = [
     ['none', []],
     ["the user's docker login", [], 'docker-config', true],
@@ -212,6 +193,7 @@ t.test('the sources of credentials, in order', async (t) => {
     ['relative to the working directory', ['--docker-config=named.json'], 'docker-config'],
     ['--creds-dir', [creds], 'registry-toml'],
     ["the node's docker config", [`--host-root=${directory}/node`], 'docker-config'],
+    ['a named file is not below the host root', [`--host-root=${directory}/creds`, file], 'docker-config'],
     ['below a host root, no user login', [`--host-root=${directory}/creds`], undefined, true],
     ['a named file in place of the login', [`--docker-config=${directory}/empty`], undefined, true],
     ['before the docker config', [creds, named], 'registry-toml'],

@@ -282,9 +282,6 @@ t.test('prices of a file and of nodes lead to savings; without them, there is no
 
 t.test('invalid prices are an error before any request', async (t) => {
   const { prices } = files(t, { prices: 'currency = 1' });
-  for (const [args, message] of [
-    [['--html', '-', '--prices', prices], /prices: currency must be a code/],
-    [['--html', '-', '--prices', `${prices}.none`], /prices\.none: there is no such file/],
-  ] as const)
-    like(t, await run(['report', ...args]), { code: 2, err: message });
+  const invalid = await run(['report', '--html', '-', '--prices', prices]);
+  like(t, invalid, { code: 2, err: /prices: currency must be a code/ });
 });
