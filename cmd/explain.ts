@@ -2,14 +2,13 @@
 import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { concurrently } from '../src/async/concurrently.ts';
-import { clusterObjects } from '../src/cluster/cluster.ts';
 import { parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { describe, resultOf } from './explain/describe.ts';
 import { createExplainer, isAdmitted, isLookedUp, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObjects, readNamedObjects } from './explain/named-objects.ts';
 import { readNodeClasses, readPolicies } from './explain/policies.ts';
-import { createPodContext, lookupFlags, openPodFacts } from './lookups/pod-facts.ts';
+import { lookupFlags, openPodFacts } from './lookups/pod-facts.ts';
 import { openCluster, openOptionalCluster, type OptionalCluster } from './wiring/cluster.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped } from './program/context.ts';
@@ -119,26 +118,21 @@ async function openExplainer(
   onProblem: (message: string) => void,
   opened: AsyncDisposableStack,
 ) {
-  const { kubernetes } = cluster;
-  const { configuration, log } = cluster.context;
+  const { configuration } = cluster.context;
   const { say, stop } = invocation;
   const warn = (message: string): void => say(message, 'warning');
   const onForbidden = (path: string): void => {
     if (!ofArchwright.test(path)) warn(`no permission to read ${path}; the decision ignores it`);
   };
-  const objects = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
-  const podContext = createPodContext({ input, cluster: objects, warn });
-  const facts = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
-  const { fleet, agentsAnswer } = facts;
-  const isClusterKnown = objects !== undefined;
-  const wanted = { configuration, input, podContext, isClusterKnown, agentsAnswer, stop };
-  const policies = await readPolicies(wanted);
+  const facts = await openPodFacts({ invocation, cluster, input, onForbidden, onProblem }, opened);
+  const { podContext, fleet, agentsAnswer } = facts;
+  const policies = await readPolicies({ configuration, input, podContext, agentsAnswer, stop });
   if (facts.lookupsBy === 'controller' && input.secrets.size + input.serviceAccounts.size > 0)
     warn('Secrets and service accounts in files are not sent to the cluster; --local uses them');
   if (configuration.requirePullableNodes && !fleet)
     warn("only agents know which nodes can pull; run explain in the controller's pod, or set --agents");
   const nodes = await readNodeClasses(podContext, fleet, stop);
-  return { ...facts, explainer: createExplainer({ ...facts, nodes, policies, podContext, stop }) };
+  return { ...facts, explainer: createExplainer({ ...facts, nodes, policies, stop }) };
 }
 
 /** Whether the reason for an unknown image is hidden: the public text has no endpoint. */

@@ -16,7 +16,7 @@ import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import type { Subject } from './input.ts';
-import type { PodContext, PodFacts } from '../lookups/pod-facts.ts';
+import type { PodFacts } from '../lookups/pod-facts.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
 /** Each is a GET. A pod names one node, or a few. */
@@ -28,10 +28,9 @@ export type Explanation = Awaited<ReturnType<ReturnType<typeof createExplainer>>
 
 /** The created function rejects only when `stop` aborts. */
 export function createExplainer(
-  options: Pick<PodFacts, 'factsOfPod' | 'pullableNodes' | 'brokenNotes' | 'budgetMs'> & {
+  options: Pick<PodFacts, 'podContext' | 'factsOfPod' | 'pullableNodes' | 'brokenNotes' | 'budgetMs'> & {
     readonly nodes: NodeClasses | undefined;
     readonly policies: Policies;
-    readonly podContext: PodContext;
     readonly stop: AbortSignal;
   },
 ) {

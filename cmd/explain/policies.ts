@@ -18,11 +18,10 @@ import type { Fleet } from '../../src/fleet/fleet.ts';
 import { classify } from '../../src/nodes/classify.ts';
 import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 
-export interface PoliciesOptions {
+interface PoliciesOptions {
   readonly configuration: Configuration;
   readonly input: Pick<Input, 'subjects' | 'clusterConfigs' | 'podConfigs'>;
   readonly podContext: Pick<PodContext, 'read'>;
-  readonly isClusterKnown: boolean;
   readonly agentsAnswer: () => boolean;
   readonly stop: AbortSignal;
 }
@@ -59,11 +58,11 @@ export async function readPolicies(options: PoliciesOptions): Promise<Policies> 
 
 /** An explicit `onUnknownImage: gate` is honored if the Lease cannot be read. */
 async function controllerLeads(options: PoliciesOptions): Promise<boolean> {
-  const { configuration, podContext, isClusterKnown, stop } = options;
+  const { configuration, podContext, stop } = options;
   const { namespace, onUnknownImage } = configuration;
   const path = paths.leases(namespace);
   const query = { fieldSelector: `metadata.name=${ownNames(configuration).lease}` };
-  const leases = isClusterKnown ? await podContext.read<List>(path, stop, query) : undefined;
+  const leases = await podContext.read<List>(path, stop, query);
   if (leases === undefined) return onUnknownImage === 'gate';
   return (leases.items ?? []).map(recordOf).some(({ holder, durationMs, renewTime = '' }) => {
     const age = Date.now() - Date.parse(renewTime);

@@ -20,7 +20,7 @@ import { objectName, toggle } from '../program/flag.ts';
 import { releaseFlag, type OptionalCluster, type Release } from '../wiring/cluster.ts';
 import type { Query } from '../../src/kube/api/transport.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
-import type { Cluster, ClusterObjects } from '../../src/cluster/cluster.ts';
+import { clusterObjects, type Cluster, type ClusterObjects } from '../../src/cluster/cluster.ts';
 import type { Input } from '../explain/input.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
@@ -34,12 +34,11 @@ export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPull
 /** For one request to the cluster. A GET by name takes milliseconds, in a busy cluster seconds. */
 const limitMs = 10_000;
 
-export function createPodContext(options: {
-  readonly input: Pick<Input, 'secrets' | 'serviceAccounts' | 'namespaces'>;
-  readonly cluster: ClusterObjects | undefined;
-  readonly warn: (message: string) => void;
-}): PodContext {
-  const { input, cluster, warn } = options;
+function createPodContext(
+  input: Options['input'],
+  cluster: ClusterObjects | undefined,
+  warn: (message: string) => void,
+): PodContext {
   let isIgnored = cluster === undefined;
 
   async function query<T>(
@@ -111,18 +110,23 @@ export const lookupFlags = {
 export type PodFacts = Awaited<ReturnType<typeof openPodFacts>>;
 
 interface Options {
-  readonly invocation: Pick<Invocation<typeof lookupFlags>, 'flags' | 'io' | 'stop'>;
+  readonly invocation: Pick<Invocation<typeof lookupFlags>, 'flags' | 'io' | 'say' | 'stop'>;
   readonly cluster: OptionalCluster;
-  readonly podContext: PodContext;
+  /** Objects in files, which come before those of the cluster. */
+  readonly input: Pick<Input, 'secrets' | 'serviceAccounts' | 'namespaces'>;
+  /** Called with each path that may not be read. */
+  readonly onForbidden?: (path: string) => void;
   /** Called with the reason if images could not be looked up. */
   readonly onProblem: (message: string) => void;
 }
 
 /** @param opened closes what this opens */
 export async function openPodFacts(options: Options, opened: AsyncDisposableStack) {
-  const { cluster, podContext, invocation } = options;
+  const { cluster, input, invocation, onForbidden = () => undefined } = options;
   const { kubernetes, release, own, context } = cluster;
-  const { configuration, metrics } = context;
+  const { configuration, log, metrics } = context;
+  const objects = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
+  const podContext = createPodContext(input, objects, (message) => invocation.say(message, 'warning'));
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: podContext, keepMs: keepSecretsMs, clock, metrics });
   const { namespace } = configuration;
@@ -147,6 +151,7 @@ export async function openPodFacts(options: Options, opened: AsyncDisposableStac
   };
   return {
     ...source,
+    podContext,
     factsOfPod,
     lookupsBy,
     pullSecrets,

@@ -1,7 +1,7 @@
 /** The pods of a report, each with its verdict and everything that blocks it. */
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../src/async/concurrently.ts';
-import { clusterObjects, type ClusterObjects } from '../../src/cluster/cluster.ts';
+import type { ClusterObjects } from '../../src/cluster/cluster.ts';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createReferenceCache, validReference } from '../../src/images/references/reference.ts';
 import { parseDrifted } from '../../src/images/sources/drifted-tags.ts';
@@ -14,7 +14,7 @@ import { ownNames } from '../../src/names/keys.ts';
 import { architectureOf } from '../../src/nodes/classify.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { sortObjects } from '../explain/input.ts';
-import { createPodContext, openPodFacts, type lookupFlags } from '../lookups/pod-facts.ts';
+import { openPodFacts, type lookupFlags } from '../lookups/pod-facts.ts';
 import { createProgress } from '../program/terminal.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import type { Cluster } from '../wiring/cluster.ts';
@@ -62,13 +62,9 @@ export async function judgedPods(
   progress.end();
   if (nodes === undefined)
     say('no permission to read nodes; the report does not show where pods run', 'warning');
-  const podContext = createPodContext({
-    input: sortObjects([], 'default'),
-    cluster: clusterObjects({ client, log: cluster.context.log }),
-    warn: (message) => say(message, 'warning'),
-  });
-  const source = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
-  const driftOf = await readDrift(cluster.context.configuration, podContext, stop);
+  const input = sortObjects([], 'default');
+  const source = await openPodFacts({ invocation, cluster, input, onProblem }, opened);
+  const driftOf = await readDrift(cluster.context.configuration, source.podContext, stop);
   const sets = [...Map.groupBy(pods, ({ made }) => made)];
   let done = 0;
   const judged = await concurrently(sets, concurrentSets, async ([made, all]) => {
