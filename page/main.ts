@@ -2,13 +2,6 @@
 import type { PageData } from '../cmd/report/page/data.ts';
 import { Explorer } from './explorer.ts';
 
-const root = document.documentElement;
-const theme = document.querySelector<HTMLSelectElement>('#theme');
-theme?.addEventListener('change', () => {
-  if (theme.value === '') delete root.dataset['theme'];
-  else root.dataset['theme'] = theme.value;
-});
-
 const data = JSON.parse(document.querySelector('#data')?.textContent ?? '') as PageData;
 const place = document.querySelector<HTMLElement>('#table');
 if (place !== null) {

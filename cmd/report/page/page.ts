@@ -37,11 +37,8 @@ export function reportPage(report: Report): string {
 </head>
 <body>
 <a class="skip" href="#table">Skip to the table</a>
-<header><div><h1>${title}</h1>
-<p>${madeAt} UTC, ${printable(scope, 1024)}, archwright ${programVersion.version}. Images: looked up ${printable(lookups, 1024)}.</p></div>
-<label class="theme">Theme <select id="theme">
-<option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
-</select></label></header>
+<header><h1>${title}</h1>
+<p>${madeAt} UTC, ${printable(scope, 1024)}, archwright ${programVersion.version}. Images: looked up ${printable(lookups, 1024)}.</p></header>
 <main>
 ${todaySection(pods, architecture)}
 ${changesSection(changes, report)}
