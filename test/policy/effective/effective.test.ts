@@ -2,24 +2,21 @@ import t from 'tap';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { policyFor } from '../../../src/policy/effective/policies.ts';
 import type { OnUnknownImage } from '../../../src/policy/effective/policy.ts';
-import { placement } from '../resources/pod-placement.ts';
-import type { ClusterPlacement, PodPlacement } from '../../../src/policy/resources/placement.ts';
+import {
+  readClusterConfig,
+  readPodConfig,
+  type ClusterPlacement,
+  type PodPlacement,
+} from '../../../src/policy/resources/placement.ts';
+import { clusterConfig, podConfig } from '../resources/objects.ts';
 import { like } from '../../support/like.ts';
 
 function policy(values: Partial<Configuration>) {
   return policyFor({ ...defaultConfiguration(), ...values });
 }
 
-const nothing: ClusterPlacement = {
-  logVerbosity: undefined,
-  namespaceSelector: undefined,
-  execFormatErrorMonitor: undefined,
-  weights: undefined,
-  constraints: undefined,
-  fallbackArchitecture: undefined,
-};
-
-const pod = placement('web', 0, 0);
+const nothing = readClusterConfig(clusterConfig({})).value as ClusterPlacement;
+const pod = readPodConfig(podConfig({})).value as PodPlacement;
 
 const architectureTaint = { key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' } as const;
 
@@ -48,14 +45,15 @@ t.test('preferredArchitecture is a weight of 100; preferredWeights are kept', as
 });
 
 t.test(
-  'unknown images are gated only while a controller leads; otherwise the fallback or `allow` applies',
+  'unknown images are gated only while a controller leads; else the fallback or `allow` applies',
   async (t) => {
-    const cases: [
+    type Case = [
       wanted: OnUnknownImage | undefined,
       fallback: string | undefined,
       alone: string,
       led: string,
-    ][] = [
+    ];
+    const cases: Case[] = [
       [undefined, undefined, 'allow', 'gate'],
       [undefined, 'amd64', 'fallback', 'gate'],
       ['gate', undefined, 'allow', 'gate'],

@@ -2,9 +2,14 @@ import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { byPrecedence, readClusterConfig, readPodConfig } from '../../../src/policy/resources/placement.ts';
+import {
+  byPrecedence,
+  readClusterConfig,
+  readPodConfig,
+  type PodPlacement,
+} from '../../../src/policy/resources/placement.ts';
+import { selects, type Selector } from '../../../src/policy/resources/schemas.ts';
 import { clusterConfig, objectCases, podConfig } from './objects.ts';
-import { placement } from './pod-placement.ts';
 
 t.test('objects are read exactly if the API server accepts them', async (t) => {
   t.ok(objectCases.length > 80);
@@ -144,6 +149,8 @@ t.test('the first problem is reported', async (t) => {
 });
 
 t.test('objects are ordered by priority, then age, then name', async (t) => {
+  const placement = (name: string, priority: number, createdAt: number) =>
+    ({ ...readPodConfig(podConfig({ priority }, name)).value, createdAt }) as PodPlacement;
   const sorted = [
     placement('high', 9, 3),
     placement('old', 5, 1),
@@ -158,4 +165,42 @@ t.test('objects are ordered by priority, then age, then name', async (t) => {
       ['high', 'old', 'a', 'b', 'low'],
     );
   }
+});
+
+t.test('selectors match labels as in Kubernetes', async (t) => {
+  const web = { app: 'web', tier: 'front', empty: '' };
+  const exists = (key: string) => ({ matchExpressions: [{ key, operator: 'Exists' }] });
+  const cases: [about: string, selector: object, labels: Record<string, string> | null, selected: boolean][] =
+    [
+      ['empty selects all', {}, web, true],
+      ['empty selects objects without labels', {}, null, true],
+      ['a label', { matchLabels: { app: 'web' } }, web, true],
+      ['another value', { matchLabels: { app: 'api' } }, web, false],
+      ['no labels', { matchLabels: { app: 'web' } }, null, false],
+      ['an empty value', { matchLabels: { empty: '' } }, web, true],
+      ['an empty value is not an absent one', { matchLabels: { zone: '' } }, web, false],
+      ['all labels must match', { matchLabels: { app: 'web', tier: 'back' } }, web, false],
+      ['an expression', exists('app'), web, true],
+      ['a label and an expression', { matchLabels: { app: 'web' }, ...exists('zone') }, web, false],
+      ['an inherited property is no label', exists('constructor'), web, false],
+    ];
+  for (const [about, labelSelector, labels, selected] of cases) {
+    const selector = readPodConfig(podConfig({ labelSelector })).value?.selector as Selector;
+    t.equal(selects(selector, labels), selected, about);
+  }
+});
+
+t.test('the first problem of a selector is reported with its position', async (t) => {
+  const expressing = (expression: unknown): unknown => ({ matchExpressions: [expression] });
+  for (const [labelSelector, problem] of [
+    [{ matchLabels: { '-': 'x' } }, 'matchLabels.0.key must be a label key'],
+    [{ matchLabels: { a: 1 } }, 'matchLabels.0.values.0 must be a label value'],
+    [{ matchLabels: [] }, 'matchLabels must be an object'],
+    [expressing({ operator: 'In' }), 'matchExpressions.0.key is missing'],
+    [
+      expressing({ key: 'a', operator: 'In' }),
+      'matchExpressions.0 must have values for In and NotIn, and none for other operators',
+    ],
+  ] as const)
+    t.strictSame(readPodConfig(podConfig({ labelSelector })).problems, [`spec.labelSelector.${problem}`]);
 });
