@@ -205,12 +205,6 @@ test('skipped and terminating pods lead to no warning and no lookup', async (t) 
   t.equal((await admit({ ...update, object })).warnings.length, 1);
 });
 
-test('without a cluster, there is no warning', async (t) => {
-  const { admit } = await serve(t, { source: scripted(images) });
-  const update = { operation: 'UPDATE', oldObject: running(['app:1']), object: running(['app:2']) };
-  t.strictSame((await admit(update)).raw, { uid, allowed: true });
-});
-
 test('without an old object, all images are new; an invalid one leads to a warning', async (t) => {
   const { admit } = await serve(t, { source: scripted(images), cluster });
   const update = { operation: 'UPDATE', object: running(['app:2']) };

@@ -188,20 +188,9 @@ export function workload(
   return { kind: { group, version: 'v1', kind }, object, ...more };
 }
 
-export interface Admitted {
-  readonly allowed: boolean;
-  readonly uid: string;
-  readonly operations: readonly { op: string; path: string; value?: unknown }[];
-  readonly warnings: readonly string[];
-  readonly message: string;
-  /** The raw response. */
-  readonly raw: Record<string, unknown>;
-  /** Architectures in the patch's required terms. */
-  readonly required: readonly string[] | undefined;
-  readonly gated: boolean;
-}
+export type Admitted = ReturnType<typeof admittedOf>;
 
-export function admittedOf(response: Received): Admitted {
+export function admittedOf(response: Received) {
   if (response.status !== 200) throw new Error(`status ${response.status}: ${response.body}`);
   const parsed = JSON.parse(response.body) as {
     apiVersion: string;
@@ -213,7 +202,7 @@ export function admittedOf(response: Received): Admitted {
   const raw = parsed.response;
   const patch =
     typeof raw['patch'] === 'string' ? Buffer.from(raw['patch'], 'base64').toString('utf8') : '[]';
-  const operations = JSON.parse(patch) as Admitted['operations'];
+  const operations = JSON.parse(patch) as readonly { op: string; path: string; value?: unknown }[];
   const text = JSON.stringify(
     operations.filter(({ path }) => path.includes('affinity') || path.includes('Affinity')),
   );
@@ -222,9 +211,10 @@ export function admittedOf(response: Received): Admitted {
     allowed: raw['allowed'] === true,
     uid: String(raw['uid']),
     operations,
-    warnings: (raw['warnings'] as string[] | undefined) ?? [],
+    warnings: (raw['warnings'] as readonly string[] | undefined) ?? [],
     message: (raw['status'] as { message?: string } | undefined)?.message ?? '',
     raw,
+    /** Architectures in the patch's required terms. */
     required: match?.[1] === undefined ? undefined : (JSON.parse(match[1]) as string[]),
     gated: operations.some(
       ({ path, value }) => path.includes('schedulingGates') && JSON.stringify(value).includes('arch.example'),

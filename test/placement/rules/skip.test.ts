@@ -1,4 +1,5 @@
 /** Skipped pods, and templates of workloads. */
+import assert from 'node:assert/strict';
 import { test } from 'tap';
 import type { ObjectMeta, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
@@ -213,14 +214,16 @@ test('a failing registry does not change a placed DaemonSet that is replaced wit
   t.strictSame(update(twice, podOf(['x']), {}), template, "the template's own record takes precedence");
 });
 
-test('other workloads stay unchanged, with a warning if their images have no common architecture, or are unknown', async (t) => {
-  const look = (pod: Pod, policy: Partial<Policy> = {}) => {
-    const decision = decide(inputOf(pod, known, policy, { template: 'workload' }));
-    t.strictSame(patchPod(pod, decision, '/spec/template'), []);
-    t.equal(decision.required, undefined);
-    t.equal(decision.gate, false);
-    return decision.warnings;
-  };
+/** The warnings about the template of a workload, to which nothing is added. */
+function look(pod: Pod, policy: Partial<Policy> = {}): readonly string[] {
+  const nodeArchitecture = (node: string) => (node === 'graviton' ? 'arm64' : undefined);
+  const decision = decide(inputOf(pod, known, policy, { template: 'workload', nodeArchitecture }));
+  const { required, gate, warnings } = decision;
+  assert.deepEqual([patchPod(pod, decision, '/spec/template'), required, gate], [[], undefined, false]);
+  return warnings;
+}
+
+test('other workloads stay unchanged; the user who applies one gets the warnings about its pods', async (t) => {
   t.strictSame(look(podOf(['a', 'b'])), []);
   const unknown = look(podOf(['x', 'broken']), { onUnknownImage: 'deny' });
   like(t, unknown, [/^archwright: image broken: unavailable: /u], 'x is not inspected yet');
@@ -230,30 +233,22 @@ test('other workloads stay unchanged, with a warning if their images have no com
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   t.strictSame(look(podOf(['a'], { schedulingGates: gates })), []);
   t.strictSame(look(podOf(['b', 'c'], {}, { labels: { 'arch.example/placement': 'disabled' } })), []);
-});
-
-test('the user who applies another workload gets the warnings about its pods', async (t) => {
-  const look = (images: readonly string[], spec: Partial<PodSpec> = {}, metadata: ObjectMeta = {}) => {
-    const pod = podOf(images, spec, metadata);
-    const nodeArchitecture = (node: string) => (node === 'graviton' ? 'arm64' : undefined);
-    const decision = decide(inputOf(pod, known, {}, { template: 'workload', nodeArchitecture }));
-    t.strictSame(patchPod(pod, decision, '/spec/template'), []);
-    return decision.warnings;
-  };
   const prefers = (value: string): ObjectMeta => ({ labels: { 'arch.example/preferred': value } });
-  like(t, look(['x'], {}, prefers('aarch64')), [/unknown architecture aarch64; did you mean arm64\?$/u]);
-  t.strictSame(look(['x'], {}, prefers('arm64')), [], 'the images are unknown');
-  like(t, look(['c'], {}, prefers('arm64')), [/arm64 is ignored, the pod can only run on amd64/u]);
+  like(t, look(podOf(['x'], {}, prefers('aarch64'))), [
+    /unknown architecture aarch64; did you mean arm64\?$/u,
+  ]);
+  t.strictSame(look(podOf(['x'], {}, prefers('arm64'))), [], 'the images are unknown');
+  like(t, look(podOf(['c'], {}, prefers('arm64'))), [/arm64 is ignored, the pod can only run on amd64/u]);
   const onArm = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
-  like(t, look(['c'], onArm), [/the pod allows arm64, but its images can only run on amd64/u]);
-  t.strictSame(look(['b', 'x'], onArm), []);
-  like(t, look(['c'], requiring({ matchFields: [isIn('metadata.name', 'graviton')] })), [
+  like(t, look(podOf(['c'], onArm)), [/the pod allows arm64, but its images can only run on amd64/u]);
+  t.strictSame(look(podOf(['b', 'x'], onArm)), []);
+  like(t, look(podOf(['c'], requiring({ matchFields: [isIn('metadata.name', 'graviton')] }))), [
     /the pod chooses node graviton \(arm64\), but its images can only run on amd64/u,
   ]);
-  like(t, look(['c'], { nodeName: 'graviton' }), [
+  like(t, look(podOf(['c'], { nodeName: 'graviton' })), [
     /image c cannot run here: it has amd64, the node is arm64/u,
   ]);
-  t.strictSame(look(['b'], { nodeName: 'graviton' }), []);
+  t.strictSame(look(podOf(['b'], { nodeName: 'graviton' })), []);
   const disabled = { labels: { 'arch.example/placement': 'disabled' } };
-  t.strictSame(look(['c'], { nodeName: 'graviton' }, disabled), []);
+  t.strictSame(look(podOf(['c'], { nodeName: 'graviton' }, disabled)), []);
 });

@@ -3,6 +3,7 @@
  * land.
  */
 import { test } from 'tap';
+import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import { decide } from '../../../../src/placement/decide.ts';
 import { uncheckedRecord } from '../../../../src/placement/record/read.ts';
 import type { NewPods, Policy } from '../../../../src/policy/effective/policy.ts';
@@ -105,46 +106,40 @@ test('the restriction is a reason, unless the pod keeps its own constraint', asy
 
 const apart = { a: 'amd64', b: 'arm64', c: 'windows/amd64' };
 
+const windowsPod = { nodeSelector: { 'kubernetes.io/os': 'windows' } };
+const cannot = 'no architecture can run all images';
+const aAndB = 'a has amd64; b has arm64';
+const refusals: readonly (readonly [images: string, message: string, Partial<Policy>?, Partial<PodSpec>?])[] =
+  [
+    ['a b c', `${cannot}: ${aAndB}; c has no platform for linux, only windows/amd64`],
+    ['a', `${cannot} on windows: a has no platform for windows, only linux/amd64`, {}, windowsPod],
+    [
+      'a',
+      'no architecture of the schedulable ones (arm64, s390x) can run all images: a has amd64',
+      { schedulableArchitectures: ['arm64', 's390x'] },
+    ],
+  ];
+
 test('deny names each image and its architectures', async (t) => {
-  const { decision, patch } = place(inputOf(podOf(['a', 'b', 'c']), apart));
-  t.equal(decision.outcome, 'denied');
-  t.strictSame(decision.required, []);
-  t.equal(
-    decision.message,
-    'no architecture can run all images: a has amd64; b has arm64; c has no platform for linux, only windows/amd64',
-  );
-  t.strictSame(decision.warnings, [], 'the refusal has the message');
-  t.strictSame(patch, []);
+  for (const [images, message, policy, spec] of refusals) {
+    const { decision, patch } = place(inputOf(podOf(images.split(' '), spec), apart, policy));
+    t.equal(outcomeOf(decision), 'denied none');
+    t.equal(decision.message, message);
+    t.strictSame([decision.warnings, patch], [[], []], 'the refusal has the message');
+  }
 });
 
-test('the message names the system of a pod for Windows', async (t) => {
-  const pod = podOf(['a'], { nodeSelector: { 'kubernetes.io/os': 'windows' } });
-  t.equal(
-    decide(inputOf(pod, apart)).message,
-    'no architecture can run all images on windows: a has no platform for windows, only linux/amd64',
-  );
-});
-
-test('the message names the schedulable architectures if they are a limit', async (t) => {
-  const { message } = decide(inputOf(podOf(['a']), apart, { schedulableArchitectures: ['arm64', 's390x'] }));
-  t.equal(message, 'no architecture of the schedulable ones (arm64, s390x) can run all images: a has amd64');
-});
-
-test('`pend` requires an architecture that no node has, with a message', async (t) => {
-  const policy = { onNoCommonArchitecture: 'pend' as const };
-  const { decision, pod } = place(inputOf(podOf(['a', 'b']), apart, policy));
-  t.equal(decision.outcome, 'pending');
-  t.match(decision.message, /a has amd64; b has arm64/u);
-  like(t, decision.warnings, [/no architecture can run all images/u]);
-  t.strictSame(pod.spec.affinity, requiring(termOf(archIn('no-common-architecture'))).affinity);
-});
-
-test('`allow` admits the pod with a warning', async (t) => {
-  const { decision, patch } = place(inputOf(podOf(['a', 'b']), apart, { onNoCommonArchitecture: 'allow' }));
-  t.equal(decision.outcome, 'unconstrained');
-  t.equal(decision.required, undefined);
-  like(t, decision.warnings, [/a has amd64; b has arm64/u]);
-  t.strictSame(patch, []);
+test('`pend` requires an architecture that no node has, `allow` admits the pod, both with a warning', async (t) => {
+  for (const [onNoCommonArchitecture, outcome, added] of [
+    ['pend', 'pending', requiring(termOf(archIn('no-common-architecture'))).affinity],
+    ['allow', 'unconstrained', undefined],
+  ] as const) {
+    const { decision, pod } = placePod(['a', 'b'], apart, { onNoCommonArchitecture });
+    t.equal(decision.outcome, outcome);
+    t.strictSame(decision.warnings, [`archwright: ${cannot}: ${aAndB}`]);
+    t.equal(decision.message, outcome === 'pending' ? `${cannot}: ${aAndB}` : undefined);
+    t.strictSame(pod.spec.affinity, added);
+  }
 });
 
 test('a message about many images with long names is bounded and printable', async (t) => {

@@ -119,26 +119,6 @@ test('images that constrain nothing have a reason', async (t) => {
   );
 });
 
-test('each image has its own result', async (t) => {
-  const decision = decide(
-    inputOf(podOf(['a', 'b', 'c', 'd']), { a: 'arm64 amd64', b: failed('rate-limited'), d: '' }),
-  );
-  t.strictSame(
-    decision.images.map(({ image, usedBy, architectures, unknown }) => [
-      image,
-      usedBy,
-      architectures,
-      unknown,
-    ]),
-    [
-      ['a', ['c0'], ['amd64', 'arm64'], undefined],
-      ['b', ['c1'], undefined, 'rate-limited'],
-      ['c', ['c2'], undefined, 'unknown'],
-      ['d', ['c3'], undefined, undefined],
-    ],
-  );
-});
-
 test('the same facts serve pods of each operating system', async (t) => {
   const known = facts('linux/amd64 linux/arm64 windows/amd64');
   for (const os of ['linux', 'windows', 'linux', 'plan9']) {
