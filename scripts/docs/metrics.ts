@@ -8,7 +8,8 @@ import { controllerMetrics } from '../../src/controller/features.ts';
 import { factsErrorCodes } from '../../src/images/facts/facts.ts';
 import { factsMetrics } from '../../src/images/cache/entries.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
-import { policyMetrics } from '../../src/policy/metrics.ts';
+import { configurationMetrics } from '../../src/policy/configuration/live.ts';
+import { customResources } from '../../src/policy/resources/collection.ts';
 import { registryMetrics } from '../../src/registry/net/docker-hub-limit.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';
 import type { MetricSpec } from '../../src/telemetry/metrics.ts';
@@ -28,7 +29,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
   { title: 'Registries', metrics: registryMetrics },
   { title: 'Sources of credentials and endpoints', metrics: [...sourceMetrics, ...pluginMetrics] },
   { title: 'Servers and certificates', metrics: Object.values(servingMetrics) },
-  { title: 'Configuration', metrics: policyMetrics },
+  { title: 'Configuration', metrics: [...configurationMetrics, customResources] },
   { title: 'Process', metrics: [buildInfo, ...processMetrics] },
 ];
 

@@ -29,12 +29,17 @@ export interface AdmissionPaths {
 /** A token has 43 characters. */
 const shape = /^\/(mutate|validate)(?:\/([\w-]{1,128}))?(?:\?|$)/;
 
+/** @param accepts a token; `undefined`: the path has none */
+function routing(accepts: (token: string | undefined) => boolean): AdmissionPaths['routeOf'] {
+  return (url) => {
+    const [, route, token] = shape.exec(url) ?? [];
+    return accepts(token) ? (route as AdmissionRoute | undefined) : undefined;
+  };
+}
+
 /** For a run by hand. */
 export const plainPaths: AdmissionPaths = {
-  routeOf: (url) => {
-    const [, route, token] = shape.exec(url) ?? [];
-    return token === undefined ? (route as AdmissionRoute | undefined) : undefined;
-  },
+  routeOf: routing((token) => token === undefined),
   problem: () => undefined,
   close: () => undefined,
 };
@@ -60,13 +65,12 @@ export function watchAdmissionPaths(options: NamedObject): AdmissionPaths {
     onChange,
   });
   return {
-    routeOf: (url) => {
-      const [, route, token] = shape.exec(url) ?? [];
-      if (token === undefined) return undefined;
-      const given = Buffer.from(token);
-      const isKnown = content?.accepted.some((one) => isEqual(one, given)) ?? false;
-      return isKnown ? (route as AdmissionRoute) : undefined;
-    },
+    routeOf: routing((token) => {
+      const given = Buffer.from(token ?? '');
+      return (
+        content?.accepted.some((one) => one.length === given.length && timingSafeEqual(one, given)) ?? false
+      );
+    }),
     problem: () =>
       content ? undefined : 'the path of the webhook is not known yet; the controller writes its Secret',
     recordKey: () => content?.recordKey,
@@ -83,8 +87,4 @@ function contentOf({ data = {} }: KubeSecret): Content | undefined {
   for (const token of tokens) secret(token);
   const key = text(recordKey);
   return { accepted: tokens.map((token) => Buffer.from(token)), recordKey: key ? secret(key) : undefined };
-}
-
-function isEqual(a: Buffer, b: Buffer): boolean {
-  return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -89,20 +89,18 @@ export class Mutator {
   async #place(request: AdmissionRequest, kind: AdmissionKind, budgetMs: number): Promise<AdmissionResponse> {
     const { sources, sealOf } = this.#options;
     const admitted = admittedPodOf(request, kind);
-    const { pod, pullSecrets, template, before } = admitted;
+    const { pod } = admitted;
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
     const sealedKind = kind === 'Pod' ? 'Pod' : 'DaemonSet';
     const seal = sealOf?.(sealedKind, namespace, metadataOf(request.object));
     const target = {
-      pod,
+      ...admitted,
       namespace,
-      pullSecrets,
       isForPerson: !hasController(request.object),
-      ...(template !== undefined && { template }),
-      ...(before !== undefined && { before }),
       ...(seal && { seal }),
     };
-    const placement = await placementOf(target, sources, { budgetMs, cacheOnly: isDryRun(request) });
+    // A dry run precedes quotas and validation, and leaves no trace. It must not cause requests.
+    const placement = await placementOf(target, sources, { budgetMs, cacheOnly: request.dryRun === true });
     return this.#decided(request, admitted, placement);
   }
 
@@ -117,7 +115,7 @@ export class Mutator {
     const input = placementInputOf({ pod, namespace, pullSecrets: ofPod.pullSecrets }, sources, noFacts);
     if (nodeArchitecture === undefined || ofPod.uses.length === 0 || optOutOf(input) !== undefined)
       return this.#ignored(request, 'Pod');
-    const found = await sources.factsOfPod({ ...ofPod, cacheOnly: isDryRun(request) });
+    const found = await sources.factsOfPod({ ...ofPod, cacheOnly: request.dryRun === true });
     const warnings = runningPodWarnings({
       pod,
       oldPod,
@@ -200,18 +198,9 @@ export class Mutator {
   }
 }
 
-/** A dry run precedes quotas and validation, and leaves no trace. It must not cause requests. */
-function isDryRun({ dryRun }: AdmissionRequest): boolean {
-  return dryRun === true;
-}
-
-const maxNameBytes = 253;
-
 /** A pod of a controller has no name yet, but the beginning of one. The object may be anything. */
 function namesOf({ object }: AdmissionRequest) {
   const { name, generateName }: { name?: unknown; generateName?: unknown } = metadataOf(object) ?? {};
-  return {
-    ...(typeof name === 'string' && { name: printable(name, maxNameBytes) }),
-    ...(typeof generateName === 'string' && { generateName: printable(generateName, maxNameBytes) }),
-  };
+  const shown = (text: unknown) => (typeof text === 'string' ? printable(text, 253) : undefined);
+  return { name: shown(name), generateName: shown(generateName) };
 }

@@ -53,8 +53,6 @@ export interface WebhookOptions {
   readonly warmUpMs?: number;
 }
 
-const noLabels: Readonly<Record<string, string>> = {};
-
 /** Agents answer within milliseconds; a fleet that cannot is no reason to start later than this. */
 const defaultWarmUpMs = 10_000;
 
@@ -85,7 +83,7 @@ export async function startWebhook(options: WebhookOptions) {
   const mutator = new Mutator({
     sources: {
       policies,
-      namespaceLabels: (namespace) => cluster?.namespaceLabels(namespace) ?? noLabels,
+      namespaceLabels: (namespace) => cluster?.namespaceLabels(namespace) ?? {},
       nodeArchitecture: cluster && ((node) => cluster.nodeArchitecture(node)),
       nodeClasses,
       factsOfPod: createFactsOfPod({ ...common, cache, onWait, broken }),

@@ -124,7 +124,10 @@ test('quantities are parsed as in Kubernetes', async (t) => {
     ['12e-1', 1.2],
     ['1e+2', 100],
     [0.5, 0.5],
-    ...['', ...'kMGTPE'].map((suffix, power): [string, number] => [`2${suffix}`, 2 * 1000 ** power]),
+    ...['', 'k', 'M', 'G', 'T', 'P', 'E'].map((suffix, power): [string, number] => [
+      `2${suffix}`,
+      2 * 1000 ** power,
+    ]),
     ...['Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'].map((suffix, at): [string, number] => [
       `1${suffix}`,
       1024 ** (at + 1),

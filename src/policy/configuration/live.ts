@@ -7,11 +7,34 @@ import { liveContent } from '../../files/live.ts';
 import type { WatchOptions } from '../../files/live.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
-import type { Metrics } from '../../telemetry/metrics.ts';
+import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 import { loadConfiguration, type Configuration, type ConfigurationSources } from './configuration.ts';
-import { configurationInfo, lastReloadSuccess, lastReloadSuccessful, reloads } from '../metrics.ts';
 import { ConfigurationError } from './layer.ts';
 import { settings } from '../settings/all.ts';
+
+const reloads = counter(
+  'archwright_config_reloads_total',
+  'Changes of the configuration file. If one fails, the last good one stays in force.',
+  { outcome: ['loaded', 'failed'] },
+);
+
+const lastReloadSuccessful = gauge(
+  'archwright_config_last_reload_successful',
+  'Set to 0 if an older configuration file is in force.',
+);
+
+const lastReloadSuccess = gauge(
+  'archwright_config_last_reload_success_timestamp_seconds',
+  'When the configuration in force was read.',
+);
+
+export const configurationInfo: MetricSpec = gauge(
+  'archwright_configuration_info',
+  'Always 1. `hash`: the first 12 digits of the SHA-256 of the configuration file in force.',
+  { hash: [] },
+);
+
+export const configurationMetrics = [reloads, lastReloadSuccessful, lastReloadSuccess, configurationInfo];
 
 export interface LiveConfigurationOptions extends ConfigurationSources {
   readonly log: Log;

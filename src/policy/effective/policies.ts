@@ -115,19 +115,6 @@ interface PolicyLayers {
   readonly mayGate?: boolean;
 }
 
-/** The taint that GKE sets on arm64 nodes. */
-const architectureTaint: TolerationTemplate = {
-  key: 'kubernetes.io/arch',
-  operator: 'Equal',
-  effect: 'NoSchedule',
-};
-
-/** Noe's label for the architecture that a pod prefers. */
-const labelsOfOthers: readonly string[] = ['arch.noe.adevinta.com/preferred'];
-
-/** The largest valid weight, for a single preferred architecture. */
-const fullWeight = 100;
-
 /** The first layer that has a setting counts: `PodPlacementConfig`s by precedence, cluster, configuration. */
 export function policyFor(configuration: Configuration, layers: PolicyLayers = {}): Policy {
   const { namespace, excludedNamespaces, schedulableArchitectures: schedulable } = configuration;
@@ -149,7 +136,8 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     }),
     preferences: preferences(configuration, pods, cluster),
     preferenceMode: configuration.preferenceMode,
-    ...(configuration['compat.labels'] && { preferredLabels: labelsOfOthers }),
+    // Noe's label.
+    ...(configuration['compat.labels'] && { preferredLabels: ['arch.noe.adevinta.com/preferred'] }),
     fallbackArchitecture,
     onUnknownImage: resolved(unknown, layers.mayGate === true, fallbackArchitecture),
     onNoCommonArchitecture: firstOf('onNoCommonArchitecture') ?? configuration.onNoCommonArchitecture,
@@ -177,7 +165,7 @@ function preferences(
 ): readonly Preference[] {
   const { preferredArchitecture, preferredWeights } = configuration;
   const configured =
-    preferredArchitecture === undefined ? preferredWeights : { [preferredArchitecture]: fullWeight };
+    preferredArchitecture === undefined ? preferredWeights : { [preferredArchitecture]: 100 };
   return [
     ...pods.map((each) => ({ weights: each.weights, origin: originOf(each) })),
     { weights: cluster?.weights, origin: `${clusterConfigKind} ${clusterConfigName}` },
@@ -198,20 +186,19 @@ function resolved(
   return fallbackArchitecture === undefined ? 'allow' : 'fallback';
 }
 
+/** With archwright's own taint, and the one that GKE sets on arm64 nodes, if no template covers it. */
 function tolerations(configuration: Configuration): readonly TolerationTemplate[] {
   const { taintArchitectures, taintKey, tolerateArchitectureTaint } = configuration;
-  const ours: TolerationTemplate = { key: taintKey, operator: 'Equal', effect: 'NoSchedule' };
-  let templates = configuration.tolerations;
-  if (taintArchitectures.length > 0) templates = including(templates, ours);
-  return tolerateArchitectureTaint ? including(templates, architectureTaint) : templates;
-}
-
-function including(
-  templates: readonly TolerationTemplate[],
-  wanted: TolerationTemplate,
-): readonly TolerationTemplate[] {
-  const isCovered = templates.some(
-    ({ key, effect }) => key === wanted.key && (effect === undefined || effect === wanted.effect),
-  );
-  return isCovered ? templates : [...templates, wanted];
+  const keys = [
+    ...(taintArchitectures.length > 0 ? [taintKey] : []),
+    ...(tolerateArchitectureTaint ? ['kubernetes.io/arch'] : []),
+  ];
+  const templates = [...configuration.tolerations];
+  for (const key of keys) {
+    const isCovered = templates.some(
+      (each) => each.key === key && (each.effect ?? 'NoSchedule') === 'NoSchedule',
+    );
+    if (!isCovered) templates.push({ key, operator: 'Equal', effect: 'NoSchedule' });
+  }
+  return templates;
 }

@@ -2,8 +2,7 @@
 import type { KubeObject } from '../../kube/api/objects.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
 import { Store } from '../../kube/watch/store.ts';
-import { itemCounts, type Metrics } from '../../telemetry/metrics.ts';
-import { customResources } from '../metrics.ts';
+import { gauge, itemCounts, type Metrics } from '../../telemetry/metrics.ts';
 import {
   byPrecedence,
   clusterConfigKind,
@@ -22,6 +21,12 @@ export type ObjectSource = Pick<Reflector<KubeObject>, 'values' | 'onEach'>;
  * without room are ignored.
  */
 export const largeConfigs = { maxBytes: 8 * 1024 * 1024 } as const;
+
+export const customResources = gauge(
+  'archwright_custom_resources',
+  'Custom resources. Invalid ones are ignored.',
+  { kind: [clusterConfigKind, podConfigKind, rolloutKind], state: ['used', 'invalid'] },
+);
 
 export type ResourceCollection = ReturnType<typeof collectResources>;
 

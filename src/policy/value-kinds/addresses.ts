@@ -106,12 +106,13 @@ export const agentsLocation = text('location of agents', (value) => {
   return sound ? undefined : `must be ${agentForms}, not ${shown(value)}`;
 });
 
-const mirrorRule = rule(
-  [`${host}=(?:https?://)?${host}${path}`, `${shortName}=(?:https?://)?${shortName}`],
-  'must be REGISTRY=MIRROR such as docker.io=docker-proxy.example.com, not {}',
+const mirror = text(
+  'registry=mirror',
+  rule(
+    [`${host}=(?:https?://)?${host}${path}`, `${shortName}=(?:https?://)?${shortName}`],
+    'must be REGISTRY=MIRROR such as docker.io=docker-proxy.example.com, not {}',
+  ),
 );
-
-const mirror = text('registry=mirror', mirrorRule);
 
 /** `registry=mirror`. */
 export const registryProxy: Kind<RegistryProxy> = {

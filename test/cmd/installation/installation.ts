@@ -3,7 +3,7 @@ import type { Test } from 'tap';
 import { leadingLevel } from '../../../src/controller/lead/runner.ts';
 import { showAgents } from '../../../src/fleet/fleet.ts';
 import { configurationHash } from '../../../src/policy/configuration/configuration.ts';
-import { configurationInfo } from '../../../src/policy/metrics.ts';
+import { configurationInfo } from '../../../src/policy/configuration/live.ts';
 import type { RequestLimit } from '../../../src/registry/net/docker-hub-limit.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
 import { addProcessMetrics } from '../../../src/telemetry/process.ts';
