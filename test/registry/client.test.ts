@@ -205,13 +205,6 @@ async function start(t: Test, options: TestRegistryOptions = {}) {
 const own = credential('own', 'secret1', { source: 'containerd', key: 'host', id: 'own' });
 const users = { own: 'secret1', kubelet: 'secret2' };
 
-t.test("an endpoint's own credential is used if there is no other", async (t) => {
-  const registry = await start(t, { auth: { kind: 'basic', users } });
-  const endpoint = endpointOf(registry, { ownCredential: own });
-  const answer = await lookUp(clientFor(t), endpoint);
-  t.equal(answer.credential?.source, 'containerd');
-});
-
 t.test('an own credential is not used if there is another one, even an empty one', async (t) => {
   const registry = await start(t, { auth: { kind: 'basic', users } });
   const endpoint = endpointOf(registry, { ownCredential: own });

@@ -22,7 +22,16 @@ async function setUp(t: Test, content: Content) {
   const clock = createFakeClock();
   const client = clientFor(t, { clock });
   registry.push('library/app', 'v1', content);
-  return { registry, client, clock };
+  /** How many lookups of 100 succeed before one fails. */
+  const succeeding = async (message: RegExp) => {
+    let read = 0;
+    const attack = async () => {
+      for (; read < 100; read += 1) await lookUp(client, registry);
+    };
+    await t.rejects(attack(), { code: 'rate-limited', message });
+    return read;
+  };
+  return { registry, client, clock, succeeding };
 }
 
 /** An index of this size with few values. */
@@ -32,19 +41,12 @@ function large(bytes: number, label = '', children: readonly Content[] = []): Co
   return index(entries, 'oci', { annotations });
 }
 
-for (const [name, member] of [
-  ['objects', '{},'],
-  ['distinct keys', ''],
-] as const) {
-  t.test(`4 MiB of ${name} are refused before they are parsed`, async (t) => {
-    const count = Math.floor((4 * mebibyte - 100) / Math.max(member.length, 12));
-    const keys = () => `{${Array.from({ length: count }, (_, n) => `"${n}":1`).join(',')}}`;
-    const bomb = member === '' ? keys() : `[${member.repeat(count)}1]`;
-    const { client, registry } = await setUp(t, document(ociIndex, `{"manifests":[],"bomb":${bomb}}`));
-    await t.rejects(lookUp(client, registry), { code: 'too-large', message: /more than 20000 values/ });
-    t.strictSame(registry.counts(), { 'GET manifests': 1 });
-  });
-}
+t.test('4 MiB of objects are refused before they are parsed', async (t) => {
+  const bomb = `[${'{},'.repeat(mebibyte)}1]`;
+  const { client, registry } = await setUp(t, document(ociIndex, `{"manifests":[],"bomb":${bomb}}`));
+  await t.rejects(lookUp(client, registry), { code: 'too-large', message: /more than 20000 values/ });
+  t.strictSame(registry.counts(), { 'GET manifests': 1 });
+});
 
 t.test('at most 16 nested indexes are followed', async (t) => {
   const platform = { os: 'linux', architecture: 'amd64' };
@@ -68,15 +70,11 @@ t.test('the documents of one lookup are limited to 8 MiB', async (t) => {
 });
 
 t.test('large documents of a registry are rate-limited, its other documents are not', async (t) => {
-  const { client, registry, clock } = await setUp(t, large(4 * mebibyte - 10));
+  const { client, registry, clock, succeeding } = await setUp(t, large(4 * mebibyte - 10));
   registry.push('library/usual', 'v1', multiArch(['linux/amd64']));
   const other = await startRegistry(t);
   other.push('library/app', 'v1', large(mebibyte));
-  let read = 0;
-  const attack = async () => {
-    for (; read < 100; read += 1) await lookUp(client, registry);
-  };
-  await t.rejects(attack(), { code: 'rate-limited', message: /large documents took too much work/ });
+  const read = await succeeding(/large documents took too much work/);
   t.ok(read >= 8 && read <= 32, `${read} documents of 4 MiB were read`);
   t.equal((await lookUp(client, registry, { repository: 'library/usual' })).platforms.length, 1);
   t.equal((await lookUp(client, other)).platforms.length, 1, 'another registry');
@@ -87,12 +85,8 @@ t.test('large documents of a registry are rate-limited, its other documents are 
 
 t.test('small documents with many values are rate-limited', async (t) => {
   const values = Array.from({ length: 18_000 }, () => 1);
-  const { client, registry } = await setUp(t, index([{ content: image('linux/amd64') }], 'oci', { values }));
-  let read = 0;
-  const attack = async () => {
-    for (; read < 100; read += 1) await lookUp(client, registry);
-  };
-  await t.rejects(attack(), { code: 'rate-limited' });
+  const { succeeding } = await setUp(t, index([{ content: image('linux/amd64') }], 'oci', { values }));
+  const read = await succeeding(/too much work/);
   t.ok(read <= 32, `${read} documents of 18,000 values were read`);
 });
 

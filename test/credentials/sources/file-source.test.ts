@@ -86,20 +86,6 @@ t.test('unusable files are skipped and reported, missing files are not', async (
   t.notMatch(lines.join(''), /hunter22/);
 });
 
-t.test('as on the node, a broken or removed file makes the next one count', async (t) => {
-  const root = t.testdir({ a: config('a'), b: config('b') });
-  const { made, users } = await source(t, { root, candidates: ['/a', '/b'] });
-  t.strictSame(await users(), ['/a a']);
-  for (const change of [
-    () => writeFileSync(join(root, 'a'), '{"auths":{"gcr'),
-    () => rmSync(join(root, 'a')),
-  ]) {
-    change();
-    await made.refresh();
-    t.strictSame(await users(), ['/b b']);
-  }
-});
-
 t.test('changes are noticed, and only they change the fingerprint', async (t) => {
   const root = t.testdir({ dir: { config: config('one') } });
   let changes = 0;

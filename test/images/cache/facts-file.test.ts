@@ -17,11 +17,7 @@ import { factsOf, requestFor } from '../../support/facts.ts';
 import { until } from '../../support/until.ts';
 import { bench, clockOfFacts, day, hour, minute } from '../support.ts';
 
-const [a, b, c] = ['a', 'b', 'c'].map((name) => factsOf(`docker.io/library/${name}:1`)) as [
-  ImageFacts,
-  ImageFacts,
-  ImageFacts,
-];
+const [a, b, c] = [factsOf('a.example/a:1'), factsOf('a.example/b:1'), factsOf('a.example/c:1')];
 
 function factsFile(path: string, maxBytes?: number) {
   const clock = clockOfFacts();

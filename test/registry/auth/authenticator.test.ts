@@ -3,7 +3,7 @@ import type { MatchedCredential } from '../../../src/credentials/credential.ts';
 import type { ManifestLookup } from '../../../src/registry/manifest-lookup.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../../support/registry/client.ts';
-import { image, multiArch } from '../../support/registry/content.ts';
+import { multiArch } from '../../support/registry/content.ts';
 import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
 import { createIssuer, type IssuerOptions } from '../../support/registry/tokens.ts';
 
@@ -201,29 +201,6 @@ t.test('Basic needs user name and password', async (t) => {
   }
 });
 
-t.test('an unusual scope of a challenge is remembered for the repository', async (t) => {
-  const issuer = createIssuer({ users });
-  const registry = await start(t, { auth: { kind: 'bearer', issuer } });
-  registry.push('library/app', 'v1', image('linux/amd64'));
-  const scope = 'repository:project/images:pull';
-  const challenge = `Bearer realm="${registry.url}/token",service="s",scope="${scope}"`;
-  registry.faults.add(
-    /manifests/,
-    { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
-    { times: 1 },
-  );
-  const client = clientFor(t);
-  await lookUp(client, registry, { credentials: [ann] });
-  t.equal(
-    new URLSearchParams(registry.requests[1]?.body).get('scope'),
-    `repository:library/app:pull ${scope}`,
-    'both, sorted',
-  );
-  registry.clearRequests();
-  await lookUp(client, registry, { credentials: [ann] });
-  t.strictSame(registry.counts(), { 'GET manifests': 1, 'GET blobs': 1 });
-});
-
 t.test("an endpoint's headers go to it, and its token headers to its token server", async (t) => {
   const { registry } = await withTokens(t);
   const headers = [
@@ -237,15 +214,6 @@ t.test("an endpoint's headers go to it, and its token headers to its token serve
     registry.requests.map(({ authorization }) => authorization?.scheme),
     ['basic', 'basic', 'bearer'],
     'a static Authorization until there is a token',
-  );
-
-  registry.clearRequests();
-  const old = endpointOf(registry, { headers });
-  await lookUp(clientFor(t), old, { credentials: [ann] });
-  t.strictSame(
-    registry.requests.map((request) => request.headers['x-team']),
-    ['platform-team', undefined, 'platform-team'],
-    'without token headers the token server gets none',
   );
 });
 
