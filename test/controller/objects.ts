@@ -43,18 +43,17 @@ export interface NodeOptions {
 }
 
 /** A ready node. */
-export function putNode(
-  store: KubeStore,
-  name: string,
-  architecture: string,
-  options: NodeOptions = {},
-): void {
+export function nodeObject(name: string, architecture: string, options: NodeOptions = {}) {
   const { labels, annotations = {}, taints = [], os, spec } = options;
-  store.put(`/api/v1/nodes/${name}`, {
+  return {
     metadata: { name, annotations, labels: { 'kubernetes.io/arch': architecture, ...labels } },
     spec: { taints, ...spec },
     status: nodeStatus(architecture, os),
-  });
+  };
+}
+
+export function putNode(store: KubeStore, name: string, architecture: string, options?: NodeOptions): void {
+  store.put(`/api/v1/nodes/${name}`, nodeObject(name, architecture, options));
 }
 
 export interface PodOptions {

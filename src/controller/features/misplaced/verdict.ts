@@ -96,7 +96,7 @@ type ReplacementContext = ReturnType<typeof contextOf> & Pick<MisplacedPod, 'fac
  * @returns `undefined`: a node that takes pods now can run it; `no-node`: no node of an architecture that has its
  * images takes it now; `later`: it may land here again
  */
-function verdictOfSuccessor(
+export function verdictOfSuccessor(
   pod: Pod,
   { facts, ...context }: ReplacementContext,
   architecture: string,
@@ -138,7 +138,7 @@ function choiceOf(decision: PlacementDecision): (node: CachedNode) => boolean {
  * @param unplaced the report if the template, applied again, avoids such nodes
  * @returns `later`: skipped, rolling out, or uncertain
  */
-function daemonVerdict(
+export function daemonVerdict(
   template: PodTemplate,
   { facts, ...context }: ReplacementContext,
   architecture: string,

@@ -1,8 +1,7 @@
 /** Which pods are evicted, and why others are not. */
 import t, { type Test } from 'tap';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
-import type { NodeSelectorRequirement, Taint } from '../../../../src/kube/api/objects.ts';
-import { archIn, facts, failed, isIn, requiring, termOf } from '../../../support/placement-input.ts';
+import { archIn, facts, failed, requiring, termOf } from '../../../support/placement-input.ts';
 import { webhooksFile } from '../../leader.ts';
 import {
   digest,
@@ -10,7 +9,6 @@ import {
   known,
   podPath,
   pulled,
-  putNode,
   putPod,
   serverStart,
   startWorld,
@@ -58,47 +56,16 @@ interface Case {
   readonly pod?: PodOptions;
   readonly configuration?: Partial<Configuration>;
   readonly facts?: typeof known;
-  /** Labels of a second amd64 node. */
-  readonly amd2?: Readonly<Record<string, string>>;
-  /** Of the first amd64 node. */
-  readonly taint?: Taint;
   readonly before?: (world: World) => void;
 }
 type Cases = Readonly<Record<string, Case>>;
 
 const running = { state: { running: {} }, restartCount: 0 };
-const selecting = (nodeSelector: object): Case => ({ pod: { spec: { nodeSelector } } });
 const cPulled = pulled('c');
 const otherPulled = (platforms: string): typeof known => ({
   ...known,
   [cPulled]: facts(platforms, { digest: digest('c') }),
 });
-const matching = (...terms: readonly NodeSelectorRequirement[][]): PodOptions => ({
-  spec: requiring(...terms.map((each) => termOf(...each))),
-});
-const exists = (key: string): NodeSelectorRequirement => ({ key, operator: 'Exists' });
-const amdLabel = { 'kubernetes.io/arch': 'amd64' };
-const gpu = [exists('gpu')];
-
-const requireLabels: Partial<Configuration> = {
-  architectures: { amd64: { taintsToTolerate: [], requireNodeLabels: { pool: 'apps' } } },
-};
-
-const wasWidened: Case = {
-  pod: {
-    ...matching([archIn('amd64', 'arm64')]),
-    annotations: {
-      'arch.example/decision': JSON.stringify({
-        v: 1,
-        outcome: 'placed',
-        imagesKey: 'x',
-        widened: { nodeSelector: amdLabel },
-        added: { terms: [[['kubernetes.io/arch', ['amd64', 'arm64']]]], made: true },
-      }),
-    },
-  },
-  amd2: amdLabel,
-};
 
 const moved: Cases = {
   'with an owner of an unknown kind': {
@@ -117,28 +84,6 @@ const moved: Cases = {
   'that pulled an older image of the tag, which lacks the architecture too': {
     pod: { imageID: `docker-pullable://${cPulled}` },
     facts: otherPulled('amd64'),
-  },
-  'that was widened to the architecture, under keep': {
-    ...wasWidened,
-    configuration: { constraints: 'keep' },
-  },
-  'that was widened to the architecture, under widen': {
-    ...wasWidened,
-    configuration: { constraints: 'widen' },
-  },
-  'that allows both architectures itself': { pod: matching([archIn('amd64', 'arm64')]), amd2: amdLabel },
-  'that selects nodes, one of which can run it': { ...selecting({ disk: 'ssd' }), amd2: { disk: 'ssd' } },
-  "whose successor needs a node with its architecture's labels": {
-    configuration: requireLabels,
-    amd2: { ...amdLabel, pool: 'apps' },
-  },
-  'with a matched label that the other node has, and a required term that matches it': {
-    pod: { labels: { zone: 'a' }, ...matching(gpu, [exists('disk')]) },
-    configuration: { matchNodeLabels: ['zone'] },
-    amd2: { ...amdLabel, zone: 'a', disk: 'ssd' },
-  },
-  'where the other node has the taint of its architecture': {
-    taint: { key: 'kubernetes.io/arch', value: 'amd64', effect: 'NoSchedule' },
   },
 };
 
@@ -190,46 +135,14 @@ const chosen: Cases = {
   'in a disabled namespace': {
     before: ({ store }) => void store.put('/api/v1/namespaces/shop', { metadata: { labels: disabled } }),
   },
-  'that selects the architecture': selecting({ 'kubernetes.io/arch': 'arm64' }),
-  'that requires the architecture': { pod: matching([archIn('arm64')]) },
-};
-
-/** It stays, with one event. */
-const withoutNode: Cases = {
-  'that selects nodes, none of which can run it': selecting({ disk: 'ssd' }),
-  'that requires a label that the other node lacks': { pod: matching([isIn('disk', 'ssd', 'nvme')], gpu) },
-  "whose successor needs a node with its architecture's labels, which none has": {
-    configuration: requireLabels,
-    before: ({ store }) => putNode(store, 'arm-2', 'arm64', { labels: { pool: 'apps' } }),
-  },
-  'with a matched label that the other node lacks': {
-    pod: { labels: { zone: 'a' } },
-    configuration: { matchNodeLabels: ['zone'] },
-  },
-  'where the other node has another operating system': {
-    before: ({ store }) => putNode(store, 'amd-1', 'amd64', { os: 'windows' }),
-  },
-  'where the other node is cordoned': {
-    taint: { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' },
-  },
-  'where the other node has a taint that it does not tolerate': {
-    taint: { key: 'gpu', effect: 'NoSchedule' },
-  },
-  'where the other node is not ready': {
-    before: ({ store }) =>
-      void store.put('/api/v1/nodes/amd-1', {
-        status: { nodeInfo: { architecture: 'amd64', operatingSystem: 'linux' } },
-      }),
-  },
+  'that requires the architecture': { pod: { spec: requiring(termOf(archIn('arm64'))) } },
 };
 
 /** The pod after the reconcile that may evict it. */
-async function reconciled(t: Test, { pod, configuration, facts: given, amd2, taint, before }: Case) {
+async function reconciled(t: Test, { pod, configuration, facts: given, before }: Case) {
   const world = await startWorld(t, { configuration, ...(given && { facts: given }) });
   const { store, leader } = world;
   putPod(store, 'web-a', pod);
-  if (amd2) putNode(store, 'amd-2', 'amd64', { labels: amd2 });
-  if (taint) putNode(store, 'amd-1', 'amd64', { taints: [taint] });
   before?.(world);
   await world.settled();
   await store.until(() => leader.caches.namespaces.size === store.list('/api/v1/namespaces').length);
@@ -257,7 +170,6 @@ for (const [name, given] of Object.entries({ ...stays, ...chosen })) {
 }
 
 const reported: readonly (readonly [name: string, given: Case, event: RegExp])[] = [
-  ...Object.entries(withoutNode).map(([name, given]) => [name, given, /no node/] as const),
   [
     'without a node of the other architecture',
     { before: ({ store }) => store.remove('/api/v1/nodes/amd-1') },

@@ -101,7 +101,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
   };
 }
 
-export { podPath, putNode };
+export { podPath };
 
 /** The Deployment `web`, by its ReplicaSet. */
 export function putReplicas(store: KubeStore, replicas: number): void {
