@@ -16,7 +16,7 @@ function platformsAt({ cache }: DriftSetup, image: string): readonly string[] | 
   return found?.platforms.map(({ architecture }) => architecture);
 }
 
-t.test('in 24 hours, each tag costs one GET and three HEADs, spread evenly', async (t) => {
+t.test('in 24 hours, each tag costs one GET and three HEADs, spread evenly, under any leader', async (t) => {
   const test = await setup(t);
   const tags = 60;
   for (let index = 0; index < tags; index += 1) {
@@ -27,6 +27,7 @@ t.test('in 24 hours, each tag costs one GET and three HEADs, spread evenly', asy
   }
   const byHour: number[] = [];
   for (let passed = 0; passed < 24; passed += 1) {
+    if (passed % 3 === 0 && passed <= 18) await test.lead();
     const before = test.counts();
     await test.advance(hour);
     const { head, get } = test.counts();
@@ -35,21 +36,8 @@ t.test('in 24 hours, each tag costs one GET and three HEADs, spread evenly', asy
   t.strictSame(test.counts(), { head: 3 * tags, get: tags });
   t.ok(Math.max(...byHour) < 25, `the busiest hour has ${Math.max(...byHour)} of ${4 * tags}`);
   t.equal(await test.leader.series('archwright_drift_tags{checked="yes"}'), tags);
-  t.equal(await test.leader.series('archwright_drift_checks_total{result="same"}'), 4 * tags);
+  t.equal(await test.leader.series('archwright_drift_checks_total{result="same"}'), tags, 'of six hours');
   t.strictSame(test.store.writes(), [], 'nothing is written');
-});
-
-t.test('a new leader every three hours does not repeat requests', async (t) => {
-  const test = await setup(t);
-  for (let index = 0; index < 30; index += 1) {
-    const repository = `shop/app-${index}`;
-    test.pod(`pod-${index}`, repository, { pulled: test.push(repository, withPlatforms(both, repository)) });
-  }
-  for (let passed = 0; passed < 24; passed += 3) {
-    await test.advance(3 * hour);
-    await test.lead();
-  }
-  t.strictSame(test.counts(), { head: 3 * 30, get: 30 });
 });
 
 t.test('after an API server with a wrong clock has answered, checks go on', async (t) => {

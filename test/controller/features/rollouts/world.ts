@@ -8,7 +8,7 @@ import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { createPolicies } from '../../../../src/policy/effective/policies.ts';
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
-import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import { facts } from '../../../support/placement-input.ts';
 import { rollout } from '../../../policy/resources/objects.ts';
@@ -51,22 +51,14 @@ export interface PodOptions {
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-export interface WorldOptions extends Omit<TestLeaderOptions, 'over' | 'clock' | 'now'> {
-  /** An earlier leader. */
-  readonly over?: { readonly store: KubeStore; readonly clock: FakeClock };
-}
-
-export async function startWorld(t: Test, spec: object = {}, options: WorldOptions = {}) {
-  const { over, ...rest } = options;
-  const clock = over?.clock ?? createFakeClock();
-  const now = (): number => clock.now();
-  const test = await startLeader(t, {
-    facts: known,
-    ...rest,
-    clock,
-    now,
-    ...(over && { over: over.store }),
-  });
+/** @param spec of the rollout */
+export async function startWorld(
+  t: Test,
+  spec: object = {},
+  options: Pick<TestLeaderOptions, 'factsOfPod'> = {},
+) {
+  const clock = createFakeClock();
+  const test = await startLeader(t, { facts: known, ...options, clock, now: clock.now });
   const { store } = test;
   const { caches, client, signal } = test.leader;
   const leader: LeaderContext = {
@@ -77,13 +69,11 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
       resources: collectResources(caches),
     }),
   };
-  if (!over) {
-    store.put('/api/v1/namespaces/shop', { metadata: { name: 'shop', labels: {} } });
-    for (const name of ['amd-1', 'arm-1'])
-      store.put(`/api/v1/nodes/${name}`, nodeOf(name.startsWith('arm') ? 'arm64' : 'amd64'));
-    const { spec: wanted } = rollout({ architecture: 'arm64', pause: '1m', ...spec });
-    store.put(rolloutPath, { metadata: { generation: 1 }, spec: wanted });
-  }
+  store.put('/api/v1/namespaces/shop', { metadata: { name: 'shop', labels: {} } });
+  for (const name of ['amd-1', 'arm-1'])
+    store.put(`/api/v1/nodes/${name}`, nodeOf(name.startsWith('arm') ? 'arm64' : 'amd64'));
+  const { spec: wanted } = rollout({ architecture: 'arm64', pause: '1m', ...spec });
+  store.put(rolloutPath, { metadata: { generation: 1 }, spec: wanted });
   const shares = new RolloutShares({ client, caches, signal, clock });
   const reconciler = new RolloutReconciler(leader, new PodCounts(leader));
   const settled = async (): Promise<void> => {
