@@ -48,21 +48,6 @@ async function setupPrivate(t: Test): Promise<DriftSetup> {
   return test;
 }
 
-const heads = ({ registry }: DriftSetup, ok: boolean): number =>
-  registry.requests.filter(({ method, status }) => method === 'HEAD' && (status === 200) === ok).length;
-
-t.test('the pull secret of a pod gives access, with one HEAD per check', async (t) => {
-  const test = await setupPrivate(t);
-  const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
-  test.pod('web', 'shop/web', { pulled, pullSecrets: ['good'] });
-  await test.advance(24 * hour);
-  t.equal(test.counts().get, 2, 'the first without credentials, for the challenge');
-  t.equal(heads(test, true), 3);
-  t.equal(heads(test, false), 0);
-  const later = test.registry.requests.filter(({ method }) => method === 'HEAD');
-  t.ok(later.every(({ authorization }) => authorization?.user === 'puller'));
-});
-
 t.test('after a refusal, the next check tries the credentials of another pod', async (t) => {
   const test = await setupPrivate(t);
   const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
