@@ -6,7 +6,6 @@ import { createDriftMonitor } from '../../../../src/controller/features/drift/dr
 import { FactsCache } from '../../../../src/images/cache/cache.ts';
 import type { ImageFactsSource } from '../../../../src/images/facts/facts.ts';
 import { createRegistrySource } from '../../../../src/images/sources/registry-source.ts';
-import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import { captureLog } from '../../../support/captured.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { image as single, multiArch, type Content } from '../../../support/registry/content.ts';
@@ -23,7 +22,6 @@ const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-drift';
 interface SetupOptions {
   readonly registry?: TestRegistryOptions;
   readonly pullSecrets?: PullSecrets;
-  readonly configuration?: Partial<Configuration>;
   /** By name. Default: one of amd64 and one of arm64. */
   readonly nodes?: Readonly<Record<string, { architecture: string; runtime?: string }>>;
 }
@@ -71,7 +69,6 @@ export async function setup(t: Test, options: SetupOptions = {}) {
   const fleet: ImageFactsSource = { lookup: (request, lookup) => agent.get(request, lookup) };
   let cache = caching(fleet);
   let monitor: ReturnType<typeof createDriftMonitor> | undefined;
-  const settings = { pullSecrets: options.pullSecrets, configuration: options.configuration };
 
   /** Starts the next leader, in a new process unless it `keeps` the cache. */
   async function lead({ keeps = false } = {}): Promise<void> {
@@ -83,8 +80,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       now: clock.now,
       cache,
       ...(over && { over }),
-      ...(settings.pullSecrets && { pullSecrets: settings.pullSecrets }),
-      configuration: settings.configuration,
+      ...(options.pullSecrets && { pullSecrets: options.pullSecrets }),
     });
     const nodeClasses = createNodeClasses(test.leader.caches.nodes);
     monitor = createDriftMonitor({ ...test.leader, nodeClasses });
