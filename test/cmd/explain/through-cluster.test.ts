@@ -99,8 +99,7 @@ t.test('through the controller', async (t) => {
     "on a laptop, images are looked up through the controller, with the cluster's settings",
     async (t) => {
       const { code, err, lookups, results } = await ask('explain', '-o', 'json', 'pod/web');
-      t.equal(err, '');
-      t.equal(code, 0);
+      t.strictSame([code, err], [0, '']);
       t.equal(lookups, through);
       like(t, results, [
         { outcome: 'placed', required: ['amd64', 'arm64'], preferred: [{ architecture: 'arm64' }] },
