@@ -99,6 +99,20 @@ t.test('a failure in the cache is final for a pod without pull secrets only', as
   t.equal(await errorOf(true), undefined);
 });
 
+t.test('a lookup waits within its budget; an error of the lookup itself is thrown', async (t) => {
+  const waits: boolean[] = [];
+  const get = (): Promise<never> => Promise.reject(new Error('defect'));
+  const lookUp = lookUpWith({
+    cache: { peek: () => undefined, get, levelOf: undefined },
+    onWait: (inTime) => void waits.push(inTime),
+  });
+  await t.rejects(lookUp('shop', ['web']), { message: 'defect' });
+  const older = { ...factsOf('web'), digest };
+  const cache = { peek: () => undefined, get: async () => older, levelOf: undefined };
+  await lookUpWith({ cache, onWait: (inTime) => void waits.push(inTime) })('shop', ['web']);
+  t.strictSame(waits, [true]);
+});
+
 /** Many namespaces create pods with many new images at once. */
 function attacked() {
   const started: string[] = [];

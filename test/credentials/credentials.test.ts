@@ -19,6 +19,7 @@ import {
 } from '../../src/credentials/docker/credential-helpers.ts';
 import { readProblems } from '../../src/credentials/problems.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
+import { hashOf } from '../../src/names/hash.ts';
 import { contentOf, textFingerprint, credentialId } from '../../src/credentials/identity.ts';
 
 const parseAuths = (value: unknown) =>
@@ -157,6 +158,7 @@ t.test('a fingerprint depends on the content and its order, not on the location 
   for (const [name, other] of others) t.not(await print(other), own, name);
   const two = [...base, held('gcr.io', 'other', 'password')];
   t.not(await print(two), await print(two.toReversed()), 'order');
+  t.equal(await print([]), hashOf(['docker-config']), 'nothing to protect');
   for (const each of [base, []]) t.not(await print(each), await print(each, 'registry-toml'), 'kind');
 });
 

@@ -1,6 +1,8 @@
 /** Texts for people, suggestions for mistakes, hashes of texts; quantities, sizes and durations. */
 import * as fc from 'fast-check';
 import { test } from 'tap';
+import { isArchitectureKey } from '../../src/names/architecture.ts';
+import { matchesAny } from '../../src/names/glob.ts';
 import { hashOf, hashText } from '../../src/names/hash.ts';
 import { boundedWarnings, listed, printable } from '../../src/names/printable.ts';
 import {
@@ -28,6 +30,19 @@ const cases: readonly (readonly [text: string, max: number, printed: string])[] 
 
 test('control characters are replaced', async (t) => {
   for (const [text, max, printed] of cases) t.equal(printable(text, max), printed);
+});
+
+test('one star stays within a path segment, two do not', async (t) => {
+  const matches = (glob: string) => ['a/b', 'a/b/c', 'a.b'].filter((text) => matchesAny([glob], text));
+  t.strictSame(matches('a/*'), ['a/b']);
+  t.strictSame(matches('a/**'), ['a/b', 'a/b/c']);
+  t.strictSame(matches('a.*'), ['a.b']);
+  t.notOk(matchesAny([], ''));
+});
+
+test('both labels of the architecture are known', async (t) => {
+  const keys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch', 'kubernetes.io/os'];
+  t.strictSame(keys.filter(isArchitectureKey), ['kubernetes.io/arch', 'beta.kubernetes.io/arch']);
 });
 
 test('property: every printable text is bounded and clean', async (t) => {

@@ -135,12 +135,16 @@ t.test('a cluster has distinct classes', async (t) => {
 });
 
 t.test('too many classes are reduced to architectures', async (t) => {
-  const nodes = Array.from({ length: 200 }, (_, at) =>
-    classify(nodeOf({ ...amd64, containerRuntimeVersion: `containerd://1.7.${at}` }, {}, `n${at}`)),
-  ).flatMap((node) => node ?? []);
-  const groups = groupByClass(nodes, new Map()).get('amd64') ?? [];
+  const groupsOf = (count: number) => {
+    const nodes = Array.from({ length: count }, (_, at) =>
+      classify(nodeOf({ ...amd64, containerRuntimeVersion: `containerd://1.7.${at}` }, {}, `n${at}`)),
+    ).flatMap((node) => node ?? []);
+    return groupByClass(nodes, new Map()).get('amd64') ?? [];
+  };
+  t.equal(groupsOf(128).length, 128);
+  const groups = groupsOf(129);
   t.equal(groups.length, 1);
-  t.equal(groups[0]?.hostnames.length, 200);
+  t.equal(groups[0]?.hostnames.length, 129);
   t.strictSame(groups[0]?.class, { os: 'linux', architecture: 'amd64' });
 });
 

@@ -123,11 +123,11 @@ function matches(entry: string, host: string, port: string): boolean {
   return host === suffix || host.endsWith(`.${suffix}`);
 }
 
-function splitPort(entry: string): { name: string; port?: string } {
+function splitPort(entry: string): { name: string; port: string | undefined } {
   const bracketed = /^\[([^\]]*)\](?::(\d+))?$/.exec(entry);
   const found = bracketed ?? (isIP(entry) === 0 ? /^([^:]*):(\d+)$/.exec(entry) : null);
-  if (!found) return { name: entry };
-  return { name: found[1] ?? '', ...(found[2] === undefined ? {} : { port: found[2] }) };
+  const [, name = '', port] = found ?? [entry, entry];
+  return { name, port };
 }
 
 /** Whether a host is an address in a block; an IPv4-mapped address counts as IPv4. */

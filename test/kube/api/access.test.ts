@@ -108,7 +108,7 @@ void t.test('two files of KUBECONFIG with one name are an error that says so', a
   await t.rejects(kubeconfigAccess({}), { message });
 });
 
-void t.test('without a kubeconfig there is no access', async (t) => {
+void t.test('the default kubeconfig counts if it exists and has a context', async (t) => {
   const home = t.testdir();
   mkdirSync(join(home, '.kube'));
   t.intercept(process, 'env', { value: { HOME: home } });
@@ -116,4 +116,8 @@ void t.test('without a kubeconfig there is no access', async (t) => {
   await t.rejects(kubeconfigAccess({ context: 'prod' }), { message: /no context prod/ });
   writeFileSync(join(home, '.kube/config'), '{}');
   t.equal(await kubeconfigAccess({}), undefined, 'no current context');
+  const clusters = 'clusters: [{ name: c, cluster: { server: "https://127.0.0.1:1" } }]\n';
+  const contexts = 'contexts: [{ name: x, context: { cluster: c } }]\ncurrent-context: x\n';
+  writeFileSync(join(home, '.kube/config'), clusters + contexts);
+  t.equal((await kubeconfigAccess({}))?.server, 'https://127.0.0.1:1');
 });
