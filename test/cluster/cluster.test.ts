@@ -96,7 +96,7 @@ t.test(
     put('a2', named('host-a2'));
     await store.until(() => cluster.nodeHostnames('a1').length === 3, 'the label has gone');
     reports = new Map();
-  t.equal(classes(), first, 'equal nodes, equal reports');
+    t.equal(classes(), first, 'equal nodes, equal reports');
     put('a4', named('host-a4'), 'arm64');
     await store.until(() => cluster.nodeHostnames('a1').length === 4, 'the new node');
     t.strictSame(groups(), [
