@@ -67,7 +67,6 @@ export function levelOfLabels(labels: Labels): Amd64Level | undefined {
   return amd64Levels[missing === -1 ? 3 : missing + 1];
 }
 
-/** A node affinity expression. */
 export interface LabelExpression {
   readonly key: string;
   readonly operator: 'In';

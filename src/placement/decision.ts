@@ -218,7 +218,6 @@ export interface PlacementDecision {
   readonly reasons: readonly Reason[];
 }
 
-/** A decision that adds nothing. */
 export const noAdditions = Object.freeze({
   required: undefined,
   preferred: [],

@@ -67,7 +67,10 @@ export function gatedPlan(
 ): Plan {
   const earlier = decision.replaces?.added;
   const pinned = own(pod.spec.nodeSelector, keys.architectureLabel);
-  const wanted = additionsOf(withoutPinIfTaken(decision, pinned, earlier), fields);
+  // If the nodeSelector has an architecture already, a hard preference is written as an expression.
+  const isOurs = earlier?.pinned === pinned && decision.preferred[0]?.architecture === pinned;
+  const isTaken = pinned !== undefined && !isOurs;
+  const wanted = additionsOf(isTaken ? { ...decision, preferred: [] } : decision, fields);
   const present = requiredTermsOf(pod.spec);
   const narrowed = present && narrowTerms(present, earlier, wanted, decision);
   const terms = narrowed
@@ -139,17 +142,6 @@ function changed<Item>(
   if (isStale) return [...theirs, ...wanted];
   const missing = itemsBeyond(added, wanted, same);
   return missing.length === 0 ? present : [...(present ?? []), ...missing];
-}
-
-/** If the nodeSelector has an architecture already, a hard preference is written as an expression. */
-function withoutPinIfTaken(
-  decision: PlacementDecision,
-  pinned: string | undefined,
-  earlier: Added | undefined,
-): PlacementDecision {
-  if (pinned === undefined) return decision;
-  const isSame = earlier?.pinned === pinned && decision.preferred[0]?.architecture === pinned;
-  return isSame ? decision : { ...decision, preferred: [] };
 }
 
 /** The additions of this call and of earlier ones to the required terms. */

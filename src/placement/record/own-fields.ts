@@ -10,7 +10,6 @@ import type {
 } from '../../kube/api/objects.ts';
 import { isArchitectureKey } from '../../names/architecture.ts';
 import { hashText } from '../../names/hash.ts';
-import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, Recorded, Split, Widened } from '../decision.ts';
 import {
@@ -39,23 +38,15 @@ export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnF
     };
   }
   const { added, widened } = recorded;
+  const { [keys.architectureLabel]: label, ...others } = nodeSelector;
   const fields: OwnFields = {
-    nodeSelector: withoutPin(nodeSelector, added.pinned),
+    nodeSelector: label !== undefined && label === added.pinned ? others : nodeSelector,
     terms: withoutAdded(terms, added),
     preferred: split(preferred, added.preferred, samePreferred),
     tolerations: split(tolerations, added.tolerations, sameToleration),
   };
   if (widened === undefined) return fields;
   return namesArchitectures(fields) ? { ...fields, namedAgain: true } : withNames(fields, widened);
-}
-
-function withoutPin(
-  nodeSelector: OwnFields['nodeSelector'],
-  pinned: string | undefined,
-): OwnFields['nodeSelector'] {
-  if (pinned === undefined || own(nodeSelector, keys.architectureLabel) !== pinned) return nodeSelector;
-  const { [keys.architectureLabel]: _, ...rest } = nodeSelector;
-  return rest;
 }
 
 /** Takes the last occurrence of each recorded item: additions come after the pod's own items. */

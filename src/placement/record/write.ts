@@ -73,7 +73,6 @@ export function isUpperBound(decision: PlacementDecision, added: Added): boolean
   return recordText(asBefore, before.added, true) === recordText(decision, added, true);
 }
 
-/** Identifies the images of a pod. */
 export function imagesKeyOf(os: string, images: readonly ImageVerdict[]): string {
   return hashText([os, ...images.map(({ image }) => image)]);
 }

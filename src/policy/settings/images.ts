@@ -83,9 +83,7 @@ export const registrySettings = {
     help: 'Files that `credsDir` must have; missing ones are reported. The chart sets it.',
   }),
   dockerConfigPathCandidates: node.atStart(listOf(text('path')), {
-    help:
-      "Docker configuration files; the first readable file applies. Default: the kubelet's locations, and " +
-      "on the command line the user's own docker login.",
+    help: "Docker configuration files; the first readable file applies. Default: the kubelet's locations, and on the command line the user's own docker login.",
     shortFlag: 'docker-config',
   }),
   dockerConfigFile: registries.atStart(text('path'), {
@@ -93,9 +91,7 @@ export const registrySettings = {
   }),
   privateRegistries: registries.live(listOf(registryPattern), {
     default: [],
-    help:
-      'Registries, or paths in them, that never get anonymous requests. `*` matches one part of a host ' +
-      'name.',
+    help: 'Registries, or paths in them, that never get anonymous requests. `*` matches one part of a host name.',
   }),
   proxies: registries.live(listOf(registryProxy), {
     default: [],

@@ -37,12 +37,7 @@ const removed: readonly (readonly [names: string, instead: string])[] = [
   ],
 ];
 
-/**
- * The end of a message about an unknown setting.
- * @param name as it is written
- * @param known such names
- * @param nameOf the name of a key, such as its variable. Default: the key
- */
+/** The end of a message about an unknown setting. @param nameOf the name of a key, such as its variable */
 export function hintAboutUnknown(
   name: string,
   known: Iterable<string>,

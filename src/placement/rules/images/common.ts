@@ -16,11 +16,7 @@ export interface CommonFit {
   readonly refusing: ReadonlyMap<NodesOfClass, string>;
 }
 
-/**
- * The architectures that every known image has.
- * @param schedulable architectures that nodes can have; empty: no bound
- * @returns sorted; empty if they share none; `undefined` if no image constrains anything
- */
+/** @param schedulable architectures that nodes can have; empty: no bound */
 export function commonArchitectures(
   images: readonly ImageVerdict[],
   schedulable: readonly string[],
@@ -54,10 +50,7 @@ export function withinClasses(
   return { architectures: possible, refusing };
 }
 
-/**
- * The common architectures of the images within the allowed ones.
- * @param common `undefined`: the images constrain nothing, or are unknown. The allowed ones apply even then
- */
+/** @param common `undefined`: the images constrain nothing, or are unknown. The allowed ones apply even then */
 export function withinAllowed(
   common: readonly string[] | undefined,
   { allowed, schedulableArchitectures: schedulable }: Policy,

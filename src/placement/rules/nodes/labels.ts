@@ -48,7 +48,6 @@ export function possibleLabels(
   };
 }
 
-/** Those that name an architecture. */
 export function namedArchitectureLabels(matched: Labels): Labels {
   if (matched === none) return none;
   return Object.fromEntries(Object.entries(matched).filter(([key]) => isArchitectureKey(key)));
