@@ -139,6 +139,12 @@ test('the annotation is small and has the decision', async (t) => {
   });
 });
 
+test('a record without an added term says nothing of terms', async (t) => {
+  const { pod } = placePod(['p'], { p: '' }, { ownTaintKey: 'arch' });
+  const { added } = JSON.parse(pod.metadata?.annotations?.[key] ?? '') as { added: unknown };
+  t.strictSame(added, { tolerations: [{ key: 'arch', operator: 'Exists', effect: 'NoSchedule' }] });
+});
+
 test('details are truncated, additions are not', async (t) => {
   const images = Array.from(
     { length: 2000 },

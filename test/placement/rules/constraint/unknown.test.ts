@@ -31,44 +31,30 @@ const allowing: Partial<Policy> = { onUnknownImage: 'allow' };
 const denying: Partial<Policy> = { onUnknownImage: 'deny' };
 const orS390x: Partial<Policy> = { fallbackArchitecture: 's390x' };
 const unauthorized = /image broken: unauthorized: the registry requires a valid credential/u;
-const notAnImage = /image chart: not-an-image/u;
+const notAnImage = /image chart: not-an-image: it is not a container image/u;
+const refusedImage = /image refused: forbidden: not inspected/u;
 
 const cases: Readonly<Record<string, Case>> = {
   gate: ['x', gating, 'gated'],
   'gate after a failure': ['broken', gating, 'gated', unauthorized],
   'gate at a limit': ['busy', gating, 'gated', /image busy: rate-limited: too many requests/u],
-  'gate, with an image that can never be known: the fallback at once': [
-    'chart',
-    orS390x,
-    'fallback s390x',
-    /image chart: not-an-image: it is not a container image/u,
-  ],
-  'gate, with an image that can never be known: the bound': [
-    'chart a',
-    gating,
-    'allowed-unknown amd64 arm64',
-    notAnImage,
-  ],
-  'gate, with one of two images that can never be known': ['chart x', gating, 'gated', notAnImage],
-  'gate, with an image that the configuration refuses: the fallback at once': [
+  'gate, never known: the fallback at once': ['chart', orS390x, 'fallback s390x', notAnImage],
+  'gate, never known: the bound': ['chart a', gating, 'allowed-unknown amd64 arm64', notAnImage],
+  'gate, one of two never known': ['chart x', gating, 'gated', notAnImage],
+  'gate, refused by the configuration: the fallback at once': [
     'refused',
     orS390x,
     'fallback s390x',
-    /image refused: forbidden: not inspected/u,
+    refusedImage,
   ],
-  'gate, with an image that the configuration refuses: the bound': [
+  'gate, refused by the configuration: the bound': [
     'refused a',
     gating,
     'allowed-unknown amd64 arm64',
-    /image refused: forbidden: not inspected/u,
+    refusedImage,
   ],
-  'deny an image that can never be known': ['chart', denying, 'denied'],
-  'allow an image that can never be known': [
-    'chart',
-    { ...allowing, ...orS390x },
-    'allowed-unknown',
-    notAnImage,
-  ],
+  'deny, never known': ['chart', denying, 'denied'],
+  'allow, never known': ['chart', { ...allowing, ...orS390x }, 'allowed-unknown', notAnImage],
   deny: ['x a', denying, 'denied amd64 arm64'],
 };
 

@@ -34,6 +34,7 @@ const v1 = { name: 'containerd', version: '1.7.24' };
 const v2 = { name: 'containerd', version: '2.1.4' };
 const amd64: Given = { architecture: 'amd64' };
 const arm: Given = { architecture: 'arm64', runtime: v1 };
+const t4 = { ...amd64, runtime: v2, pullMode: 'transfer', amd64Level: 4 } as const;
 const local = (amd64Level: Amd64Level): Given => ({ ...amd64, runtime: v1, amd64Level });
 const nfdLabels = (level: number): Record<string, string> =>
   Object.fromEntries(
@@ -59,20 +60,14 @@ const kinds = {
   l2: local(2),
   l3: local(3),
   l4: local(4),
-  t4: { ...amd64, runtime: v2, pullMode: 'transfer', amd64Level: 4 },
+  t4,
   nfd2: { ...local(2), labels: nfdLabels(2) },
   nfd3: { ...local(3), labels: nfdLabels(3) },
   nfd4: { ...local(4), labels: nfdLabels(4) },
   own2: { ...local(2), labels: { 'arch.example/amd64-level': 'v2' } },
   own3: { ...local(3), labels: { 'arch.example/amd64-level': 'v3' } },
   own4: { ...local(4), labels: { 'arch.example/amd64-level': 'v4' } },
-  ownT4: {
-    ...amd64,
-    runtime: v2,
-    pullMode: 'transfer',
-    amd64Level: 4,
-    labels: { 'arch.example/amd64-level': 'v4' },
-  },
+  ownT4: { ...t4, labels: { 'arch.example/amd64-level': 'v4' } },
 } as const satisfies Readonly<Record<string, Given>>;
 
 /** Nodes of these kinds, named by their kind, with a number if it repeats. */

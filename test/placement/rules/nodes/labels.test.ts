@@ -3,6 +3,7 @@ import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../../src/policy/effective/policy.ts';
 import { matchedNodeLabels } from '../../../../src/placement/rules/nodes/labels.ts';
 import { decide } from '../../../../src/placement/decide.ts';
+import { recordedIn } from '../../../../src/placement/record/read.ts';
 import {
   defaultPolicy,
   inputOf,
@@ -126,4 +127,19 @@ test('both kinds of labels have a reason', async (t) => {
   ]);
   const without = decide(inputOf(podOf(['a']), { a: 'arm64' }, { architectures: { arm64: rules({}) } }));
   t.strictSame(without.nodeLabelsByArchitecture, {}, 'an architecture without labels');
+});
+
+test('a gated pod gets matched labels at once, unless its architectures are not known and it has no term', async (t) => {
+  const zone = requiring(termOf(isIn('zone', 'a')));
+  const rack = isIn('rack', 'r1');
+  const gated = (images: readonly string[], spec: Partial<PodSpec> = {}) => {
+    const policy = { matchNodeLabels: ['rack'] };
+    const input = inputOf(podOf(images, spec, { labels: { rack: 'r1' } }), { a: 'arm64' }, policy);
+    const { pod, decision } = place(input);
+    t.ok(decision.gate);
+    return [termsOf(pod), recordedIn({ ...input, pod })?.added.match];
+  };
+  t.strictSame(gated(['x']), [undefined, []]);
+  t.strictSame(gated(['x'], zone), [[termOf(isIn('zone', 'a'), rack)], [rack]]);
+  t.strictSame(gated(['x', 'a']), [[termOf(archIn('arm64'), rack)], [rack]]);
 });

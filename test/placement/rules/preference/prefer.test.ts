@@ -37,7 +37,9 @@ const honoring = (...preferredLabels: string[]): Given => ({ policy: { preferred
 const other = 'other.example/preferred';
 const onAmdOrArm = { schedulableArchitectures: ['amd64', 'arm64'] };
 const unknown: Given = { known: {} };
+/** Images that constrain nothing. */
 const anything: Given = { known: { a: '' } };
+const arm100 = 'preferred-label arm64=100';
 
 const ownPreference = (key: string): Partial<PodSpec> => ({
   affinity: {
@@ -55,24 +57,24 @@ type Case = readonly [given: Given, decided?: string, ...warnings: RegExp[]];
 const leftOut = 'preference-left-out';
 
 const cases: Readonly<Record<string, Case>> = {
-  'the label': [asks('arm64'), 'preferred-label arm64=100'],
-  'an honored label of another program': [
+  'the label': [asks('arm64'), arm100],
+  'a label of another program': [
     { ...labeled({ [other]: 'arm64' }), ...honoring('none.example/preferred', other) },
-    'preferred-label arm64=100',
+    arm100,
   ],
   'a label of another program that is not honored': [labeled({ [other]: 'arm64' })],
-  'our label before the label of another program': [
+  'our label before another': [
     { ...labeled({ 'arch.example/preferred': 'amd64', [other]: 'arm64' }), ...honoring(other) },
     'preferred-label amd64=100',
   ],
-  'a label of another program that the images cannot meet is named in the warning': [
+  'a label of another program that cannot be met': [
     { ...labeled({ [other]: 's390x' }), ...honoring(other) },
     leftOut,
     /label other\.example\/preferred/,
   ],
   'the annotation, heaviest first': [weighs('arm64=20, amd64 = 80'), 'preferred-weights amd64=80 arm64=20'],
   'equal weights, in order of name': [weighs('arm64=5,amd64=5'), 'preferred-weights amd64=5 arm64=5'],
-  'a label that the images cannot meet, with a warning': [
+  'a label that cannot be met': [
     asks('s390x'),
     leftOut,
     /label arch.example\/preferred: s390x is ignored, the pod can only run on amd64, arm64/u,
@@ -82,7 +84,7 @@ const cases: Readonly<Record<string, Case>> = {
     'preference-left-out preferred-weights arm64=10',
     /preferred-weights: s390x is ignored/u,
   ],
-  'a policy that cannot be met is ignored silently': [
+  'a policy that cannot be met': [
     { known: { a: 'amd64' }, policy: { preferences: [{ ...soft, weights: { arm64: 1 } }] } },
     leftOut,
   ],
@@ -102,51 +104,42 @@ const cases: Readonly<Record<string, Case>> = {
     'preference-own',
   ],
   'hard: only the heaviest': [byHard, 'preferred-policy preference-hard arm64=70'],
-  'behind a gate, no preference and no warning while an image is unknown': [
-    { ...asks('arm64'), ...unknown },
-    leftOut,
-  ],
-  'with an admitted unknown image, no preference, but a warning': [
+  'an unknown image, gated: no warning': [{ ...asks('arm64'), ...unknown }, leftOut],
+  'an unknown image, admitted': [
     { ...asks('arm64'), ...unknown, policy: { onUnknownImage: 'allow' } },
     leftOut,
     /arm64 waits until every image is known/u,
   ],
-  'images that constrain nothing meet any preference': [
-    { ...asks('arm64'), ...anything },
-    'preferred-label arm64=100',
-  ],
-  'images that constrain nothing, and a policy in mode hard': [
-    { ...byHard, ...anything },
-    'preferred-policy preference-hard arm64=70',
-  ],
-  'images that constrain nothing, and a probable typo': [
+  'free images meet any preference': [{ ...asks('arm64'), ...anything }, arm100],
+  'free images, mode hard': [{ ...byHard, ...anything }, 'preferred-policy preference-hard arm64=70'],
+  'free images, a typo': [
     { ...asks('aarch64'), ...anything },
     leftOut,
     /unknown architecture aarch64; did you mean arm64\?/u,
   ],
-  'images that constrain nothing, and an architecture that the cluster lacks': [
+  'free images, an architecture that the cluster lacks': [
     { ...asks('s390x'), ...anything, policy: onAmdOrArm },
     leftOut,
     /s390x is ignored, the pod can only run on amd64, arm64/u,
   ],
-  'images that constrain nothing, and an architecture that the pod excludes': [
+  'free images, an architecture that the pod excludes': [
     { ...asks('arm64'), ...anything, ...notArm },
     leftOut,
     /arm64 is ignored, the pod's own node affinity excludes it/u,
   ],
-  'images without a common architecture meet no preference': [
+  'images without a common architecture': [
     { ...asks('arm64'), known: { a: 's390x' }, policy: { ...onAmdOrArm, onNoCommonArchitecture: 'allow' } },
     leftOut,
     /no architecture/u,
     /arm64 is ignored, the pod can only run on none/u,
   ],
-  'names of members of every object': [asks('constructor'), leftOut, /unknown architecture constructor/u],
+  'a name of every object': [asks('constructor'), leftOut, /unknown architecture constructor/u],
   'a typo, with a suggestion': [
     asks('amd46'),
     leftOut,
     /label arch.example\/preferred: unknown architecture amd46; did you mean amd64\?$/u,
   ],
-  "a kernel's name for an architecture, even behind a gate": [
+  "a kernel's name, even behind a gate": [
     { ...asks('aarch64'), ...unknown },
     leftOut,
     /unknown architecture aarch64; did you mean arm64\?$/u,
@@ -156,7 +149,7 @@ const cases: Readonly<Record<string, Case>> = {
     'preference-left-out preferred-weights arm64=10',
     /preferred-weights: unknown architecture x86_64; did you mean amd64\?$/u,
   ],
-  'an uncommon architecture that nodes have is no typo': [
+  'an uncommon architecture of nodes is no typo': [
     { ...asks('amd46'), policy: { schedulableArchitectures: ['amd46', 'amd64', 'arm64'] } },
     leftOut,
     /amd46 is ignored, the pod can only run on amd64, arm64/u,
