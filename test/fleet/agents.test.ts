@@ -98,21 +98,6 @@ t.test('an agent that stops keeps its group; one that leaves has none', async (t
   t.equal(await groups(), 1);
 });
 
-t.test('an agent that gives no information is asked again after five seconds', async (t) => {
-  let answers = 0;
-  const info = () => {
-    answers += 1;
-    return answers < 4 ? cut() : { credentialFingerprint: 'a', nodeName: 'n1', node: { amd64Level: 2 } };
-  };
-  const { clock, fleet } = await setup(t, [{ info }]);
-  t.equal(fleet.nodeReports().size, 0);
-  for (let tick = 0; tick < 4 && fleet.nodeReports().size === 0; tick += 1) {
-    await clock.advance(5000);
-    await fleet.grouped(neverAborted);
-  }
-  await until(() => fleet.nodeReports().size === 1);
-});
-
 t.test('of the limits of Docker Hub, the one with the smallest part left counts', async (t) => {
   const hubs: unknown[] = [
     { limit: 100, remaining: 76 },

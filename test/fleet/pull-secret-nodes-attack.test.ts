@@ -8,7 +8,7 @@ import { createKubeClient } from '../../src/kube/api/client.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore } from '../support/kube-store.ts';
 import { pullCredential, requestFor } from '../support/facts.ts';
-import { createPki, startScripted } from './support.ts';
+import { createPki, type FactsRequest, startScripted } from './support.ts';
 import { until } from '../support/until.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { silentLog } from '../support/captured.ts';
@@ -53,19 +53,16 @@ async function start(t: Test, nodes: Readonly<Record<string, Readonly<Record<str
     store,
     lookup: (text: string, secrets = credentials) =>
       open.fleet.lookup({ ...requestFor(text), pullCredentials: secrets }, { signal: neverAborted }),
-    /** Nodes whose agents got a request. */
-    nodesWithRequests: () => agents.filter(({ agent }) => agent.requests.length > 0).map(({ node }) => node),
-    withSecrets: () =>
-      agents
-        .filter(({ agent }) => agent.requests.some(({ auths }) => auths !== undefined))
-        .map(({ node }) => node),
+    /** Nodes whose agents got such a request. */
+    nodesWith: (wanted: (request: FactsRequest) => boolean) =>
+      agents.filter(({ agent }) => agent.requests.some(wanted)).map(({ node }) => node),
   };
 }
 
 const images = Array.from({ length: 20 }, (_, index) => `registry.example/team/app-${index}:1`);
 
 t.test('pull secrets go only to agents on matching nodes, whatever names agents report', async (t) => {
-  const { lookup, nodesWithRequests, withSecrets, store } = await start(t, {
+  const { lookup, nodesWith, store } = await start(t, {
     'rogue-1': { pool: 'other' },
     'rogue-2': {},
     unknown: undefined,
@@ -73,12 +70,17 @@ t.test('pull secrets go only to agents on matching nodes, whatever names agents 
   });
   const refused = { code: 'forbidden', message: /matches pullSecretNodes \(pool=trusted\)/ };
   like(t, await lookup(images[0] ?? ''), { image: images[0], error: refused });
-  t.strictSame(nodesWithRequests(), []);
+  t.strictSame(
+    nodesWith(() => true),
+    [],
+  );
   store.put('/api/v1/nodes/trusted-2', { metadata: { labels: { pool: 'trusted' } } });
   await until(async () => (await lookup(images[0] ?? '')).error === undefined);
   for (const text of images) t.notOk((await lookup(text)).error);
-  t.strictSame(nodesWithRequests(), ['trusted-2']);
   for (const text of images) await lookup(text, []);
-  t.equal(nodesWithRequests().length, 4, 'without secrets, requests go to all agents');
-  t.strictSame(withSecrets(), ['trusted-2']);
+  t.equal(nodesWith(() => true).length, 4, 'without secrets, requests go to all agents');
+  t.strictSame(
+    nodesWith(({ auths }) => auths !== undefined),
+    ['trusted-2'],
+  );
 });

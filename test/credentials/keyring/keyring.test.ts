@@ -3,7 +3,6 @@ import { array, assert, constantFrom, property } from 'fast-check';
 import t from 'tap';
 import {
   createKeyring,
-  holdEntries,
   isDockerHub,
   combineSources,
   mayAskAnonymously,
@@ -180,26 +179,6 @@ t.test('keys of Docker Hub match its repositories', async (t) => {
   for (const name of ['nginx', 'a/b', 'docker.io/a', 'index.docker.io/a', 'docker.io'])
     t.ok(isDockerHub(name), name);
   for (const name of ['', '/a', 'gcr.io/a', 'host:5000/a', 'mydocker.io/a']) t.notOk(isDockerHub(name), name);
-});
-
-t.test('only entries without a registry are skipped', async (t) => {
-  const entry = { username: 'u', password: secret('p') };
-  const { held, skipped } = holdEntries(
-    new Map([
-      ['https://gcr.io/v1/', entry],
-      ['gcr.io:*', entry],
-      ['http://gcr.io', entry],
-    ]),
-    'file',
-  );
-  t.strictSame(
-    held.map(({ key, origin }) => [key, origin]),
-    [
-      ['gcr.io', 'file'],
-      ['gcr.io', 'file'],
-    ],
-  );
-  t.equal(skipped, 1);
 });
 
 t.test('property: finds exactly the matching keys, in descending order', async () => {
