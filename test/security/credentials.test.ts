@@ -103,7 +103,6 @@ t.test('no secret is in the agent’s log', async (t) => {
     'plugins.json': pluginConfig([evil.host]),
   });
   const plugins = directory(t);
-  write(plugins, { plugin: '' });
   writePlugin(plugins, {});
   write(plugins, {
     plugin: `#!/bin/sh\necho 'password=${passwords['of-plugin']}' >&2\necho '${passwords['of-plugin']}'\nexit 1\n`,
@@ -118,38 +117,19 @@ t.test('no secret is in the agent’s log', async (t) => {
   const facts = await node.inspect(`${evil.host}/team/app:v1`);
   like(t, facts, { error: { code: 'unauthorized' } });
   t.ok(node.lines.length >= 2, 'the broken file and the plugin are logged');
-  const output = [...node.lines, JSON.stringify(facts), JSON.stringify(node.inspection.problems())].join(
-    '\n',
-  );
-  t.notMatch(output, /ss\/w|of-docker|of-toml|of-plugin/);
+  const output = [...node.lines, facts, node.inspection.problems()];
+  t.notMatch(JSON.stringify(output), /ss\/w|of-docker|of-toml|of-plugin/);
 });
 
 const user = { username: 'ann', password: 'password-of-ann' };
 
 /** Names that are not quay.io, but that a careless comparison accepts. */
 const lookalikes = [
-  'evil.io/quay.io/x',
-  'evil.io/quay.io',
-  'quay.io.evil.io/x',
-  'notquay.io/x',
-  'not-quay.io/x',
-  'quay.io.:443/x',
-  'quay.ioo/x',
-  'quay.i/x',
-  'uay.io/x',
-  'evil.quay.io/x',
-  'quay.io-evil.io/x',
-  'quay-io/x',
-  'quayxio/x',
-  'quay.io:443/x',
-  'quay.io:8443/x',
-  'Quay.io/x',
-  'QUAY.IO/x',
-  'evil.io:443/quay.io/x',
-  'localhost/quay.io/x',
-  '127.0.0.1:5000/quay.io/x',
-  'evil.io/https/quay.io/x',
-];
+  ...['quay.io.evil.io', 'notquay.io', 'not-quay.io', 'quay.io.:443', 'quay.ioo', 'quay.i', 'uay.io'],
+  ...['evil.quay.io', 'quay.io-evil.io', 'quay-io', 'quayxio', 'quay.io:443', 'quay.io:8443', 'Quay.io'],
+  ...['evil.io/quay.io', 'evil.io:443/quay.io', 'localhost/quay.io', '127.0.0.1:5000/quay.io'],
+  'evil.io/https/quay.io',
+].map((prefix) => `${prefix}/x`);
 
 t.test('no source has a credential for such names', async (t) => {
   const root = directory(t);
@@ -196,13 +176,8 @@ function repositoryOf(name: string): string | undefined {
   }
 }
 
-const smuggled = [
-  'ann\r\nX-Evil: 1',
-  'ann\n\nGET /evil HTTP/1.1',
-  'ann\u0000',
-  '\u001b[2Jann',
-  'ann\u2028\u202e',
-];
+const requests = ['ann\r\nX-Evil: 1', 'ann\n\nGET /evil HTTP/1.1'];
+const smuggled = [...requests, 'ann\u0000', '\u001b[2Jann', 'ann\u2028\u202e'];
 
 t.test('control characters in user names and passwords do not reach headers or a terminal', async (t) => {
   const ca = await createCa();

@@ -15,21 +15,9 @@ import { like } from '../support/like.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { writeFiles } from '../support/write-files.ts';
 
-const spellings = [
-  'localhost',
-  'LOCALHOST',
-  '127.0.0.1',
-  '127.8.9.1',
-  '127.1',
-  '2130706433',
-  '0x7f.1',
-  '0X7F.0.0.1',
-  '0177.1',
-  '[::1]',
-  '[::ffff:7f00:1]',
-  '[64:ff9b::7f00:1]',
-  'app.localhost',
-];
+const numbers = ['127.0.0.1', '127.8.9.1', '127.1', '2130706433', '0x7f.1', '0X7F.0.0.1', '0177.1'];
+const v6 = ['[::1]', '[::ffff:7f00:1]', '[64:ff9b::7f00:1]'];
+const spellings = ['localhost', 'LOCALHOST', 'app.localhost', ...numbers, ...v6];
 
 t.test('in a cluster, no notation of loopback distinguishes an open port from a closed one', async (t) => {
   const listener = await startCountingListener(t);
@@ -37,19 +25,10 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
 
   const configuration = (): Configuration => ({ ...defaultConfiguration(), allowLoopbackRegistries: false });
   const metrics = createMetrics();
-  const inspection = await openInspection({
-    configuration,
-    dockerConfigs: 'none',
-    env: {},
-    log: silentLog,
-  });
+  const log = silentLog;
+  const inspection = await openInspection({ configuration, dockerConfigs: 'none', env: {}, log });
   t.teardown(() => inspection.close());
-  const cache = await openFactsCache({
-    configuration,
-    source: inspection.inspector,
-    log: silentLog,
-    metrics,
-  });
+  const cache = await openFactsCache({ configuration, source: inspection.inspector, log, metrics });
   t.teardown(() => cache.close());
   const secretsRead: unknown[] = [];
   const factsOfPod = createFactsOfPod({
@@ -63,7 +42,7 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
       },
     },
     clock: systemClock,
-    log: silentLog,
+    log,
   });
   const images = spellings.flatMap((host) => [`${host}:${open}/app`, `${host}:1/app`, `${host}:80/app:v1`]);
   const facts = await factsOfPod({
@@ -73,18 +52,9 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
     serviceAccount: undefined,
     budgetMs: 5000,
   });
-  for (const image of images) {
-    like(
-      t,
-      facts.get(image)?.error,
-      {
-        code: 'forbidden',
-        message:
-          'not inspected: the image names a registry of the node itself, and allowLoopbackRegistries is false',
-      },
-      image,
-    );
-  }
+  const message =
+    'not inspected: the image names a registry of the node itself, and allowLoopbackRegistries is false';
+  for (const image of images) like(t, facts.get(image)?.error, { code: 'forbidden', message }, image);
   t.strictSame(secretsRead, []);
   t.equal(listener.connections(), 0);
 });

@@ -24,12 +24,7 @@ const config = (user: string, host = 'a.test'): string =>
   JSON.stringify({ auths: { [host]: { auth: Buffer.from(`${user}:p`).toString('base64') } } });
 
 /** Paths are below the directory of the test, because a helper needs the shell of this machine. */
-function node(
-  t: Test,
-  files: Readonly<Record<string, string>>,
-  globalAuthFile?: string,
-  environment: Readonly<Record<string, string>> = {},
-) {
+function node(t: Test, files: Readonly<Record<string, string>>, globalAuthFile?: string) {
   const root = t.testdir();
   writeFiles(root, files);
   for (const path of Object.keys(files)) if (path.startsWith('/bin/')) chmodSync(root + path, 0o755);
@@ -41,7 +36,6 @@ function node(
       PATH: `${root}/none:${root}/bin:/usr/bin:/bin`,
       OUT: `${root}/out`,
       XDG_RUNTIME_DIR: `${root}/run`,
-      ...environment,
     },
   };
   const clock = createFakeClock();
@@ -112,19 +106,14 @@ const helper = (answer: object): string =>
   `#!/bin/sh\necho "$1 $(cat)" >>"$OUT"\necho '${JSON.stringify({ ServerURL: '', ...answer })}'\n`;
 
 t.test('a helper of a host is asked instead of the entries', async (t) => {
-  const document = {
-    ...(JSON.parse(config('file')) as object),
-    credHelpers: { 'a.test': 'h', 'b.test': 'no' },
+  const credHelpers = { 'a.test': 'h', 'b.test': 'no' };
+  const document = { ...(JSON.parse(config('file')) as object), credHelpers };
+  const files = {
+    '/auth.json': JSON.stringify(document),
+    '/bin/docker-credential-h': helper({ Username: 'ann', Secret: 's' }),
+    '/bin/docker-credential-no': '#!/bin/sh\necho credentials not found in native keychain\nexit 1\n',
   };
-  const { find, clock, root } = node(
-    t,
-    {
-      '/auth.json': JSON.stringify(document),
-      '/bin/docker-credential-h': helper({ Username: 'ann', Secret: 's' }),
-      '/bin/docker-credential-no': '#!/bin/sh\necho credentials not found in native keychain\nexit 1\n',
-    },
-    '/auth.json',
-  );
+  const { find, clock, root } = node(t, files, '/auth.json');
   t.equal(await find('a.test/x'), 'ann:s a.test docker-credential-h');
   t.equal(await find('a.test/y/z'), 'ann:s a.test docker-credential-h');
   t.equal(readFileSync(`${root}/out`, 'utf8'), 'get a.test\n', 'once a minute');
@@ -157,21 +146,16 @@ echo '{"ServerURL": "", "Username": "ann", "Secret": "s"}'
 });
 
 t.test('helpers of registries.conf are asked in order', async (t) => {
-  const { find, root } = node(
-    t,
-    {
-      '/auth.json': config('file'),
-      '/bin/docker-credential-token': helper({ Username: '<token>', Secret: 'id' }),
-      '/bin/docker-credential-bad': '#!/bin/sh\necho boom\nexit 1\n',
-    },
-    '/auth.json',
-  );
+  const files = {
+    '/auth.json': config('file'),
+    '/bin/docker-credential-token': helper({ Username: '<token>', Secret: 'id' }),
+    '/bin/docker-credential-bad': '#!/bin/sh\necho boom\nexit 1\n',
+  };
+  const { find, root } = node(t, files, '/auth.json');
   t.equal(await find('a.test/x', ['token']), 'token:id a.test docker-credential-token');
   t.equal(await find('a.test/x', ['bad', 'containers-auth.json']), 'file:p a.test /auth.json');
-  await t.rejects(
-    find('b.test/x', ['bad', 'containers-auth.json']),
-    /docker-credential-bad: no credential for b\.test/,
-  );
+  const message = /docker-credential-bad: no credential for b\.test/;
+  await t.rejects(find('b.test/x', ['bad', 'containers-auth.json']), message);
   t.equal(await find('a.test/x', []), 'file:p a.test /auth.json', 'an empty list is none');
   await t.rejects(find('a.test/x', ['../sh']), /not the name of a credential helper/);
   await t.rejects(find('a.test/x', ['absent']), /did not exist/);

@@ -27,6 +27,7 @@ async function read(root: string, services = ['containerd.service']) {
 }
 
 t.test('manager, unit, drop-ins and environment files: each overrides the one before', async (t) => {
+  const HTTPS_PROXY = 'http://p:1';
   const root = nodeWith(t, {
     '/etc/systemd/system.conf': '[Manager]\nDefaultEnvironment=A=manager B=manager\n',
     '/etc/systemd/system.conf.d/a.conf':
@@ -36,42 +37,26 @@ t.test('manager, unit, drop-ins and environment files: each overrides the one be
     [`${etc}/containerd.service.d/20.conf`]: service('Environment="D=drop in" E=1'),
     [`${etc}/containerd.service.d/30.conf`]: service(
       'EnvironmentFile=/etc/proxy%%1',
-      'UnsetEnvironment=E Z=other',
+      'UnsetEnvironment=E Z=o',
     ),
     [`${etc}/containerd.service.d/10-not.txt`]: service('Environment=X=1'),
     [`${etc}/service.d/00.conf`]: service('Environment=F=every'),
     [`${etc}/other.service`]: service('Environment=X=1'),
-    '/etc/proxy%1': 'C=file\nHTTPS_PROXY="http://p:1"\n',
+    '/etc/proxy%1': `C=file\nHTTPS_PROXY="${HTTPS_PROXY}"\n`,
   });
   t.strictSame(await read(root), {
     service: 'containerd.service',
-    variables: {
-      A: 'manager',
-      B: 'unit',
-      C: 'file',
-      D: 'drop in',
-      F: 'every',
-      Z: 'manager',
-      HTTPS_PROXY: 'http://p:1',
-    },
+    variables: { A: 'manager', B: 'unit', C: 'file', D: 'drop in', F: 'every', Z: 'manager', HTTPS_PROXY },
     problems: [],
   });
 });
 
 t.test('an empty value resets a list', async (t) => {
+  const resets = ['Environment=', 'EnvironmentFile=', 'UnsetEnvironment='];
   const root = nodeWith(t, {
-    [`${usr}/containerd.service`]: service(
-      'Environment=A=1',
-      'EnvironmentFile=/etc/env',
-      'UnsetEnvironment=B',
-    ),
-    [`${etc}/containerd.service.d/a.conf`]: service(
-      'Environment=',
-      'EnvironmentFile=',
-      'UnsetEnvironment=',
-      'Environment=B=2',
-    ),
-    '/etc/env': 'C=3',
+    [`${usr}/containerd.service`]: service('Environment=A=1', 'EnvironmentFile=/e', 'UnsetEnvironment=B'),
+    [`${etc}/containerd.service.d/a.conf`]: service(...resets, 'Environment=B=2'),
+    '/e': 'C=3',
   });
   t.strictSame((await read(root))?.variables, { B: '2' });
 });
@@ -128,14 +113,9 @@ t.test('unusable files are reported, and the others apply', async (t) => {
 });
 
 t.test('too many drop-ins are ignored', async (t) => {
-  const many = Array.from(
-    { length: 1001 },
-    (_, index) => [`${etc}/containerd.service.d/${index}.conf`, ''] as const,
-  );
-  const root = nodeWith(t, {
-    ...Object.fromEntries(many),
-    [`${usr}/containerd.service`]: service('Environment=A=1'),
-  });
+  const files: Record<string, string> = { [`${usr}/containerd.service`]: service('Environment=A=1') };
+  for (let index = 0; index <= 1000; index += 1) files[`${etc}/containerd.service.d/${index}.conf`] = '';
+  const root = nodeWith(t, files);
   like(t, await read(root), { variables: { A: '1' }, problems: [{ message: /more than 1000 entries/ }] });
 });
 
@@ -150,9 +130,7 @@ t.test('the command has the words of variables', async (t) => {
   const found = await readServiceEnvironment(root, ['crio.service']);
   const wanted = ['/usr/bin/crio', '--config', '/etc/a', '-d=/etc/b', '--log', 'b c x'];
   t.strictSame(found?.command, wanted);
-  writeFiles(root, {
-    [`${etc}/crio.service.d/a.conf`]: service('ExecStart=', 'ExecStart=-/opt/crio'),
-  });
+  writeFiles(root, { [`${etc}/crio.service.d/a.conf`]: service('ExecStart=', 'ExecStart=-/opt/crio') });
   t.strictSame((await readServiceEnvironment(root, ['crio.service']))?.command, ['/opt/crio']);
 });
 

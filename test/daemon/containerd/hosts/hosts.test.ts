@@ -73,16 +73,8 @@ const refused: [name: string, text: string, error: string | RegExp][] = [
   ['a number in client', 'client = [3]', /^client must be/],
   ['three in a pair', 'client = [["a", "b", "c"]]', /^client must be/],
   ['one in a pair', 'client = [["a"]]', /^client must be/],
-  [
-    'a number as header',
-    '[header]\nx-key = 12345678',
-    /^the header "x-key" must be a string or a list of strings$/,
-  ],
-  [
-    'a number in a header',
-    '[header]\nx = ["a", 12345678]',
-    /^the header "x" must be a string or a list of strings$/,
-  ],
+  ['a number as header', '[header]\nx-key = 12345678', /^the header "x-key" must be a string or a list of/],
+  ['a number in a header', '[header]\nx = ["a", 12345678]', /^the header "x" must be/],
   ['an invalid duration', 'dial_timeout = "soon"', /^dial_timeout must be/],
   ['a host with a space', '[host."https://u:secret1@a b"]', /^https:\/\/a b is not a URL$/],
 ];
@@ -116,33 +108,26 @@ t.test('keys match in any case, as in go-toml', async (t) => {
 });
 
 t.test('relative and absolute paths', async (t) => {
-  const [host] = parse(
-    'ca = ["ca.pem", "/etc/ca.pem"]\nclient = ["c.pem", ["c.crt", "../c.key"], ["c", ""]]',
-  );
+  const client = 'client = ["c.pem", ["c.crt", "../c.key"], ["c", ""]]';
+  const [host] = parse(`ca = ["ca.pem", "/etc/ca.pem"]\n${client}`);
   t.strictSame(host?.ca, ['/d/ca.pem', '/etc/ca.pem']);
+  const [alone, pair, ...more] = host?.client ?? [];
   t.strictSame(
-    host?.client,
+    [alone, pair],
     [
       ['/d/c.pem', ''],
       ['/d/c.crt', '/c.key'],
-      ['/d/c', '/d'],
     ],
-    'an empty key is the directory itself',
   );
+  t.strictSame(more, [['/d/c', '/d']], 'an empty key is the directory itself');
   t.strictSame(parse('ca = []')[0]?.ca, [], 'an empty list is a setting');
   t.equal(parse('client = []')[0]?.client, undefined);
 });
 
 t.test('headers keep their names and are secrets', async (t) => {
   const [host] = parse('[header]\nX-Key = "topsecret1"\nx-list = ["a", "b"]');
-  t.strictSame(
-    host?.headers.map(({ name, value }) => [name, reveal(value)]),
-    [
-      ['X-Key', 'topsecret1'],
-      ['x-list', 'a'],
-      ['x-list', 'b'],
-    ],
-  );
+  const headers = host?.headers.map(({ name, value }) => `${name}: ${reveal(value)}`);
+  t.strictSame(headers, ['X-Key: topsecret1', 'x-list: a', 'x-list: b']);
   t.notMatch(JSON.stringify(host), /topsecret1/);
 });
 
@@ -167,10 +152,7 @@ t.test('too many hosts are refused', async (t) => {
 t.test('deep nesting is refused', async (t) => {
   const deep = ['['.repeat(100_000), '['.repeat(5000) + ']'.repeat(5000)].map((value) => `ca = ${value}`);
   for (const text of [...deep, `${'a.'.repeat(5000)}a = ${'{a='.repeat(500)}`]) {
-    t.throws(() => parse(text), {
-      name: 'InvalidConfig',
-      message: /is not valid TOML|byte order mark|UTF-8/,
-    });
+    t.throws(() => parse(text), { name: 'InvalidConfig', message: /is not valid TOML/ });
   }
 });
 
@@ -218,28 +200,18 @@ t.test('an absolute symbolic link is resolved inside the host root', async (t) =
 });
 
 t.test('a file in place of a directory, or a special file, fails the pull', async (t) => {
-  const root = t.testdir({
-    file: 'x',
-    dir: { 'hosts.toml': {} },
-    fifo: {},
-    big: {},
-    cert: { 'a.cert': 'x', 'b.crt': {} },
-  });
+  const cert = { 'a.cert': 'x', 'b.crt': {} };
+  const root = t.testdir({ file: 'x', dir: { 'hosts.toml': {} }, fifo: {}, big: {}, cert });
   await t.rejects(load('/file', root), /is not a directory/);
   await t.rejects(load('/dir', root), /not a regular file/);
   execFileSync('mkfifo', [join(root, 'fifo/hosts.toml')]);
   await t.rejects(load('/fifo', root), /not a regular file/);
   writeFiles(root, { '/big/hosts.toml': ' '.repeat(maxHostsFileBytes + 1) });
-  await t.rejects(load('/big', root), /larger than/);
-  writeFiles(root, { '/big/hosts.toml': '#'.repeat(10 * 1024 * 1024) });
-  const error = { name: 'ConfigFileError', where: '/big/hosts.toml' };
+  const error = { name: 'ConfigFileError', where: '/big/hosts.toml', message: /larger than/ };
   await t.rejects(load('/big', root), error);
   const [host] = (await load('/cert', root)).hosts;
-  t.strictSame(
-    [host?.client, host?.ca],
-    [[['/cert/a.cert', '']], undefined],
-    'a directory is not a certificate',
-  );
+  t.strictSame(host?.client, [['/cert/a.cert', '']]);
+  t.equal(host?.ca, undefined, 'a directory is not a certificate');
 });
 
 t.test('with a broken hosts.toml the certificate files still apply', async (t) => {
@@ -263,10 +235,8 @@ t.test('localhost and loopback addresses are local', async (t) => {
     '[::1] foo.localhost 0.0.0.0 10.0.0.1 127.0.0.1.example 2130706433 0x7f.1 [64:ff9b::7f00:1]:1';
   for (const host of local.split(' ')) t.equal(isLocalhost(host), true, host);
   for (const host of ['', ...other.split(' ')]) t.equal(isLocalhost(host), false, host);
-  const schemes = ['1.6.20', '1.7.24'].map((version) =>
-    effectiveHosts(undefined, 'localhost', rulesFor(version)),
-  );
-  like(t, schemes, [[{ scheme: 'http' }], [{ scheme: 'https' }]]);
+  for (const [version, scheme] of Object.entries({ '1.6.20': 'http', '1.7.24': 'https' }))
+    like(t, effectiveHosts(undefined, 'localhost', rulesFor(version)), [{ scheme }]);
 });
 
 t.test('host and port are split as in containerd', async (t) => {

@@ -57,7 +57,7 @@ t.test('YAML 1.1 scalars are read as in Go', async (t) => {
     ['>-\n  a\n  b\n', 'a b'],
   ];
   for (const [text, expected] of cases) t.strictSame(read(`value: ${text}`), { value: expected }, text);
-  for (const text of ['10', '-1', '0x1F', '0b11', '0777', '1_000', '1.5', '.5', '1e3', '+1']) {
+  for (const text of ['10', '-1', '0x1F', '0b11', '0777', '1_000', '1.5', '.5', '1e3', '+1', '.inf']) {
     t.equal(typeof (read(`- ${text}`) as unknown[])[0], 'number', text);
   }
   for (const text of ['0x', '1__m', '09a', '1e', '.e', '_1', '.', '-.', '._', 'e5', '._1'])

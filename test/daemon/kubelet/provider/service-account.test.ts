@@ -80,13 +80,9 @@ function world(
 }
 
 t.test('a plugin gets the token and the configured annotations', async (t) => {
-  const { provide, requests, tokenRequests } = world(
-    {},
-    { 'a/required': 'r', 'a/optional': 'o', 'a/other': 'x' },
-  );
-  like(t, await provide(account()), {
-    auth: new Map([['r.example', { username: 'u' }]]),
-  });
+  const annotations = { 'a/required': 'r', 'a/optional': 'o', 'a/other': 'x' };
+  const { provide, requests, tokenRequests } = world({}, annotations);
+  like(t, await provide(account()), { auth: new Map([['r.example', { username: 'u' }]]) });
   t.strictSame(tokenRequests, [['account', 'uid of ns/account', 'audience']]);
   t.strictSame(requests[0]?.annotations, { 'a/required': 'r', 'a/optional': 'o' });
   t.equal(requests[0]?.token && reveal(requests[0].token), 'token 0 of account');
@@ -112,10 +108,8 @@ t.test('the plugin does not run without its service account', async (t) => {
 t.test('as in the kubelet, annotations have room in 64 KiB', async (t) => {
   const long = 'x'.repeat(70_000);
   const { provide, requests } = world({}, { 'a/required': 'r', 'a/optional': long });
-  like(t, await provide(account()), {
-    auth: new Map(),
-    reason: 'The annotations of ns/account are longer than 65535 bytes',
-  });
+  const reason = 'The annotations of ns/account are longer than 65535 bytes';
+  like(t, await provide(account()), { auth: new Map(), reason });
   t.equal(requests.length, 0);
 });
 
@@ -262,10 +256,7 @@ t.test('a recreated account is read again', async (t) => {
   const { uid } = await tokens.serviceAccount('team', 'builder');
   await t.rejects(tokens.tokenFor(builder, uid, 'a'), { code: 'forbidden' });
   t.equal((await tokens.serviceAccount('team', 'builder')).uid, uid, 'a refusal is not about the account');
-  await t.rejects(tokens.tokenFor(builder, uid, 'a'), {
-    code: 'conflict',
-    message: /the UID does not match/,
-  });
+  await t.rejects(tokens.tokenFor(builder, uid, 'a'), { code: 'conflict' });
   t.equal((await tokens.serviceAccount('team', 'builder')).uid, 'v');
   t.equal(reveal(await tokens.tokenFor(builder, 'v', 'a')), 'a.b-1.c_');
 });
@@ -274,10 +265,7 @@ t.test(
   'refusals and invalid tokens are errors that do not contain the token, and are not cached',
   async (t) => {
     const answers: [KubeAnswer, string][] = [
-      [
-        json({ kind: 'Status', message: 'User "x" cannot create resource "serviceaccounts/token"' }, 403),
-        'forbidden',
-      ],
+      [json({ kind: 'Status', message: 'User "x" cannot create' }, 403), 'forbidden'],
       [json({ kind: 'Status', message: 'not found' }, 404), 'not-found'],
       [json(null), 'bad-answer'],
       [json({ status: { token: '' } }), 'bad-answer'],
