@@ -124,7 +124,15 @@ t.test('no secret is in the agent’s log', async (t) => {
 const user = { username: 'ann', password: 'password-of-ann' };
 
 /** Names that are not quay.io, but that a careless comparison accepts. */
-const hosts = ['quay.io.evil.io', 'notquay.io', 'not-quay.io', 'quay.io.:443', 'quay.ioo', 'quay.i', 'uay.io'];
+const hosts = [
+  'quay.io.evil.io',
+  'notquay.io',
+  'not-quay.io',
+  'quay.io.:443',
+  'quay.ioo',
+  'quay.i',
+  'uay.io',
+];
 const others = ['evil.quay.io', 'quay.io-evil.io', 'quay-io', 'quayxio', 'quay.io:443', 'Quay.io', 'QUAY.IO'];
 const paths = ['evil.io/quay.io', 'evil.io:443/quay.io', 'localhost/quay.io', 'evil.io/https/quay.io'];
 const lookalikes = [...hosts, ...others, ...paths].map((prefix) => `${prefix}/x`);
