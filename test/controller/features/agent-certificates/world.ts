@@ -96,17 +96,16 @@ export async function startWorld(t: Test, configuration: Partial<Configuration> 
     statusOf,
     requestFor: (node: string): string => createRequest(node).request,
     /** The answer to a request: its certificate, or why it was denied. */
-    answer: async (name: string): Promise<{ readonly certificate?: string; readonly denied?: string }> => {
+    answer: async (name: string) => {
       const denied = () => statusOf(name).conditions?.find(({ type }) => type === 'Denied')?.message;
       await store.until(
         () => statusOf(name).certificate !== undefined || denied() !== undefined,
         'an answer',
       );
       const { certificate } = statusOf(name);
-      const why = denied();
       return {
-        ...(certificate && { certificate: Buffer.from(certificate, 'base64').toString() }),
-        ...(why !== undefined && { denied: why }),
+        certificate: certificate && Buffer.from(certificate, 'base64').toString(),
+        denied: denied(),
       };
     },
   };

@@ -3,6 +3,7 @@ import { leafNames, readLeaf } from '../../../../src/controller/features/certifi
 import { readAuthorities } from '../../../../src/certificates/authorities.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 import {
+  type LeaderOptions,
   type World,
   announced,
   createWorld,
@@ -17,8 +18,7 @@ import {
 import { like } from '../../../support/like.ts';
 import { lead } from '../../leader.ts';
 import { certificatesWith } from '../../../../src/controller/features/certificates/certificates.ts';
-import type { LiveWebhooks, Webhook } from '../../../../src/controller/state/webhooks-file.ts';
-import type { Configuration } from '../../../../src/policy/settings/all.ts';
+import type { Webhook } from '../../../../src/controller/state/webhooks-file.ts';
 import { seriesOf } from '../../../support/captured.ts';
 import { until } from '../../../support/until.ts';
 
@@ -163,9 +163,9 @@ t.test('a bundle damaged during the announcement restarts the wait', async (t) =
   t.match(picture(world), /^AB signing/);
 });
 
-function start(t: Test, world: World, configuration: Partial<Configuration> = {}, webhooks?: LiveWebhooks) {
+function start(t: Test, world: World, options: LeaderOptions = {}) {
   const ending = new AbortController();
-  const context = world.context({ signal: ending.signal, configuration, ...(webhooks && { webhooks }) });
+  const context = world.context({ signal: ending.signal, ...options });
   const running = lead(certificatesWith(times), context);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
@@ -206,16 +206,12 @@ t.test('it issues certificates, repairs deleted ones, and stops on request', asy
 t.test('without any event, what is due is issued within ten minutes', async (t) => {
   const world = await settled(t);
   const before = readLeaf(world.texts('agent')).certificate?.from ?? 0;
-  const ending = new AbortController();
-  const shortened = (ms: number): number => (ms <= 10 * minute ? 10 : hour);
-  const running = lead(certificatesWith(times), world.context({ signal: ending.signal, shortened }));
+  start(t, world, { shortened: (ms) => (ms <= 10 * minute ? 10 : hour) });
   // The watches of five Secrets cause six at most.
   await world.store.until(() => world.store.received(/^GET .*archwright-ca$/u).length > 12, 'many looks');
   world.advance((times.certificateMs * 2) / 3 + 1000);
   const isRenewed = (): boolean => (readLeaf(world.texts('agent')).certificate?.from ?? 0) > before;
   await world.store.until(isRenewed, 'the certificate is renewed');
-  ending.abort(new Error('deposed'));
-  await running;
 });
 
 t.test('the DNS names of the webhook come from the webhooks file', async (t) => {
@@ -225,7 +221,7 @@ t.test('the DNS names of the webhook come from the webhooks file', async (t) => 
   const close = (): Promise<void> => Promise.resolve();
   const onChange = (listener: () => void): void => void (changed = listener);
   const webhooks = { current: () => known, problem: () => undefined, onChange, close };
-  const { end } = start(t, world, {}, webhooks);
+  const { end } = start(t, world, { webhooks });
   await world.store.until(
     () => world.texts('controller-client') !== undefined,
     'the other certificates need no names',
