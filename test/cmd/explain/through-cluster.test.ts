@@ -95,34 +95,31 @@ t.test('through the controller', async (t) => {
   });
   putPod(store, 'web', private_.host);
 
-  await t.test(
-    "on a laptop, images are looked up through the controller, with the cluster's settings",
-    async (t) => {
-      const { code, err, lookups, results } = await ask('explain', '-o', 'json', 'pod/web');
-      t.strictSame([code, err], [0, '']);
-      t.equal(lookups, through);
-      like(t, results, [
-        { outcome: 'placed', required: ['amd64', 'arm64'], preferred: [{ architecture: 'arm64' }] },
-      ]);
-      like(t, results[0]?.images, [{ credentialSource: 'pull-secret', architectures: ['amd64', 'arm64'] }]);
-      const [token] = store.received(/serviceaccounts\/default\/token$/);
-      like(t, token?.json, { spec: { audiences: ['arch.example/facts'], expirationSeconds: 600 } });
-      const [sent] = store.received(/\/proxy\/v1\/facts$/);
-      t.notMatch(sent?.body, /token-of-the-user|password-of-ann/, "neither the user's token nor a secret");
-      const table = await ask('explain', 'pod', 'web');
-      t.match(table.out, `\nImages: looked up ${through}.\n`);
+  await t.test("a laptop looks up images there, with the cluster's settings", async (t) => {
+    const { code, err, lookups, results } = await ask('explain', '-o', 'json', 'pod/web');
+    t.strictSame([code, err], [0, '']);
+    t.equal(lookups, through);
+    like(t, results, [
+      { outcome: 'placed', required: ['amd64', 'arm64'], preferred: [{ architecture: 'arm64' }] },
+    ]);
+    like(t, results[0]?.images, [{ credentialSource: 'pull-secret', architectures: ['amd64', 'arm64'] }]);
+    const [token] = store.received(/serviceaccounts\/default\/token$/);
+    like(t, token?.json, { spec: { audiences: ['arch.example/facts'], expirationSeconds: 600 } });
+    const [sent] = store.received(/\/proxy\/v1\/facts$/);
+    t.notMatch(sent?.body, /token-of-the-user|password-of-ann/, "neither the user's token nor a secret");
+    const table = await ask('explain', 'pod', 'web');
+    t.match(table.out, `\nImages: looked up ${through}.\n`);
 
-      const local = await ask('explain', '-o', 'json', '--local', 'pod/web');
-      t.match(local.lookups, /^from this machine, with no credentials other than the pods’ pull secrets$/);
-      const sameSettings = { outcome: 'placed', preferred: [{ architecture: 'arm64' }] };
-      like(t, local.results, [sameSettings]);
+    const local = await ask('explain', '-o', 'json', '--local', 'pod/web');
+    t.match(local.lookups, /^from this machine, with no credentials other than the pods’ pull secrets$/);
+    const sameSettings = { outcome: 'placed', preferred: [{ architecture: 'arm64' }] };
+    like(t, local.results, [sameSettings]);
 
-      const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
-      const other = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
-      t.equal(other.lookups, through);
-      like(t, other.results, [{ preferred: [{ architecture: 'amd64' }] }], 'a file replaces the settings');
-    },
-  );
+    const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
+    const other = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
+    t.equal(other.lookups, through);
+    like(t, other.results, [{ preferred: [{ architecture: 'amd64' }] }], 'a file replaces the settings');
+  });
 
   await t.test('the recorded decision comes first, for a pod and for the pods of a workload', async (t) => {
     store.put('/api/v1/nodes/n1', { status: { nodeInfo: { architecture: 'amd64' } } });
@@ -203,25 +200,20 @@ t.test('through the controller', async (t) => {
     end();
   });
 
-  await t.test(
-    'without the permission to list ConfigMaps, archwright is found by its usual name',
-    async (t) => {
-      const ends = [
-        store.fault('GET /api/v1/configmaps', { status: 403, message: 'configmaps is forbidden' }),
-      ];
-      t.equal((await ask('explain', '-o', 'json', 'pod/web')).lookups, through);
-      ends.push(
-        store.fault(/GET .*\/configmaps\/archwright$/, { status: 403, message: 'configmaps is forbidden' }),
-      );
-      const { lookups, err } = await ask('explain', '-o', 'json', 'pod/web');
-      t.match(lookups, /^from this machine/);
-      t.match(
-        err,
-        /no permission to read the ConfigMap of archwright, .* ask for the Role archwright-explain, or set ARCHWRIGHT_NAMESPACE/,
-      );
-      for (const end of ends) end();
-    },
-  );
+  await t.test('without the permission to list ConfigMaps, its usual name is used', async (t) => {
+    const ends = [store.fault('GET /api/v1/configmaps', { status: 403, message: 'configmaps is forbidden' })];
+    t.equal((await ask('explain', '-o', 'json', 'pod/web')).lookups, through);
+    ends.push(
+      store.fault(/GET .*\/configmaps\/archwright$/, { status: 403, message: 'configmaps is forbidden' }),
+    );
+    const { lookups, err } = await ask('explain', '-o', 'json', 'pod/web');
+    t.match(lookups, /^from this machine/);
+    t.match(
+      err,
+      /no permission to read the ConfigMap of archwright, .* ask for the Role archwright-explain, or set ARCHWRIGHT_NAMESPACE/,
+    );
+    for (const end of ends) end();
+  });
 
   await t.test('for an image that the configuration refuses, no registry has answered', async (t) => {
     putPod(store, 'denied', private_.host, { containers: [{ name: 'x', image: 'denied.example/x:1' }] });
@@ -304,22 +296,19 @@ t.test('through the controller', async (t) => {
     like(t, await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', lookups });
   });
 
-  await t.test(
-    'without agents, no pod would be gated, and the message does not blame the registry',
-    async (t) => {
-      const { store, private_, ask } = await shop(t, '', {
-        more: ['--agents=endpointslices:archwright/archwright-agent'],
-      });
-      store.put('/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller', {
-        spec: { holderIdentity: 'other_1', leaseDurationSeconds: 3600, renewTime: new Date().toISOString() },
-      });
-      putPod(store, 'web', private_.host);
-      const { code, out } = await ask('explain', 'pod/web');
-      t.equal(code, 3);
-      t.match(out, /decision +allowed-unknown: admitted/);
-      t.match(out, /web:1: unavailable: no agents are known; see archwright status\n/);
-      t.equal(out.match(/no agents are known/g)?.length, 1, 'the error is printed once');
-      t.notMatch(out, /cannot be reached/);
-    },
-  );
+  await t.test('without agents, no pod would be gated, and no message blames the registry', async (t) => {
+    const { store, private_, ask } = await shop(t, '', {
+      more: ['--agents=endpointslices:archwright/archwright-agent'],
+    });
+    store.put('/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller', {
+      spec: { holderIdentity: 'other_1', leaseDurationSeconds: 3600, renewTime: new Date().toISOString() },
+    });
+    putPod(store, 'web', private_.host);
+    const { code, out } = await ask('explain', 'pod/web');
+    t.equal(code, 3);
+    t.match(out, /decision +allowed-unknown: admitted/);
+    t.match(out, /web:1: unavailable: no agents are known; see archwright status\n/);
+    t.equal(out.match(/no agents are known/g)?.length, 1, 'the error is printed once');
+    t.notMatch(out, /cannot be reached/);
+  });
 });

@@ -46,13 +46,8 @@ t.test('pull secrets come first, in the order given', async (t) => {
     'two.json': pullSecret(dockerConfig(server.host, 'two', 'password-of-two')),
     'config.json': dockerConfig(server.host, 'ann', password),
   });
-  const { code } = await run([
-    'inspect',
-    `--docker-config=${directory}/config.json`,
-    `--pull-secret=${directory}/one.json`,
-    `--pull-secret=${directory}/two.json`,
-    image,
-  ]);
+  const secrets = ['one', 'two'].map((name) => `--pull-secret=${directory}/${name}.json`);
+  const { code } = await run(['inspect', `--docker-config=${directory}/config.json`, ...secrets, image]);
   t.equal(code, 0);
   const presented = server.requests.flatMap(({ authorization }) => authorization?.user ?? []);
   t.strictSame(presented, ['one', 'two', 'ann']);
@@ -146,13 +141,8 @@ t.test('the mirror of hosts.toml is used, and its files are shown', async (t) =>
     /containerd.*\/etc\/containerd\/config\.toml of containerd 2\.4\.2, hosts in \/etc\/certs\.d/,
   );
   t.match(found.err, /broken\.example\/hosts\.toml.*server must be a string/);
-  const left = await run([
-    'inspect',
-    ...flags,
-    '--containerd-config-path-candidates',
-    '',
-    'upstream.invalid/team/app:v1',
-  ]);
+  const none = '--containerd-config-path-candidates=';
+  const left = await run(['inspect', ...flags, none, 'upstream.invalid/team/app:v1']);
   t.equal(left.code, 3, 'an empty list disables containerd');
 });
 
