@@ -154,14 +154,9 @@ t.test('sources are listed with their problems', async (t) => {
     'config.json': '{"auths": {"broken.example": {"auth": "%%%"}}}',
     'secret.json': pullSecret(dockerConfig('other.example', 'bob', 'password-of-bob')),
   });
-  const { code, out, err } = await run([
-    'inspect',
-    '--verbose',
-    `--creds-dir=${directory}/creds`,
-    `--docker-config=${paths['config.json']}`,
-    `--pull-secret=${paths['secret.json']}`,
-    image,
-  ]);
+  const logins = [`--creds-dir=${directory}/creds`, `--docker-config=${paths['config.json']}`];
+  const secrets = `--pull-secret=${paths['secret.json']}`;
+  const { code, out, err } = await run(['inspect', '--verbose', ...logins, secrets, image]);
   t.equal(code, 0);
   const listed = [...out.matchAll(/^ {2}([a-z-]+): /gm)].map(([, name]) => name);
   t.strictSame(listed.slice(0, 3), ['pull-secret', 'registry-toml', 'docker-config'], 'in order of use');

@@ -12,7 +12,7 @@ import { homedir } from 'node:os';
 import { homeDirectory } from '../../../cmd/wiring/inspection.ts';
 
 const password = 'password-of-ann';
-const ofType = 'kind: Secret\ntype: kubernetes.io/';
+const ofJson = 'kind: Secret\ntype: kubernetes.io/dockerconfigjson';
 
 t.test('each form of a pull secret is read', async (t) => {
   const { server, image } = await privateApp(t);
@@ -22,9 +22,9 @@ t.test('each form of a pull secret is read', async (t) => {
   const other = pullSecret(dockerConfig('other.example', 'bob', 'password-of-bob'));
   const cases: [what: string, text: string][] = [
     ['JSON', pullSecret(config)],
-    ['YAML', `${ofType}dockerconfigjson\ndata:\n  .dockerconfigjson: ${encoded(config)}\n`],
-    ['stringData', `${ofType}dockerconfigjson\nstringData:\n  .dockerconfigjson: '${config}'\n`],
-    ['dockercfg', `${ofType}dockercfg\ndata:\n  .dockercfg: ${encoded(legacy)}\n`],
+    ['YAML', `${ofJson}\ndata:\n  .dockerconfigjson: ${encoded(config)}\n`],
+    ['stringData', `${ofJson}\nstringData:\n  .dockerconfigjson: '${config}'\n`],
+    ['dockercfg', `kind: Secret\ntype: kubernetes.io/dockercfg\ndata:\n  .dockercfg: ${encoded(legacy)}\n`],
     ['a list', `{"kind": "List", "items": [${other}, ${pullSecret(config)}]}`],
     ['a bare config.json', config],
     ['a bare .dockercfg', legacy],
@@ -64,16 +64,8 @@ t.test('an invalid pull secret is an error that quotes no content', async (t) =>
     ['another kind', `kind: ConfigMap\ndata: { a: ${secret} }`, /:1: is neither a Secret nor a docker/],
     ['another kind after a Secret', `${pullSecret('{}')}\n---\nkind: ConfigMap\n`, /:3: is neither a Secret/],
     ['another type', opaque, /the kubelet would ignore/],
-    [
-      'another key',
-      `${ofType}dockerconfigjson\nstringData: { config: "${secret}" }`,
-      /the kubelet would ignore/,
-    ],
-    [
-      'no base64',
-      `${ofType}dockerconfigjson\ndata: { .dockerconfigjson: "${secret}%" }`,
-      /pull secret .*base64/,
-    ],
+    ['another key', `${ofJson}\nstringData: { config: "${secret}" }`, /the kubelet would ignore/],
+    ['no base64', `${ofJson}\ndata: { .dockerconfigjson: "${secret}%" }`, /pull secret .*base64/],
     ['no configuration', pullSecret(`["${secret}"]`), /pull secret regcred: the document is not an object/],
     ['an auth without colon', pullSecret(config), /pull secret regcred: .*base64\(username:password\)/],
     ['the same in a bare config.json', config, /pull secret .*secret\.txt: .*base64\(username:password\)/],

@@ -110,6 +110,7 @@ function container(text: string): object {
 }
 
 t.test("a pod's requests are counted like the scheduler's", async (t) => {
+  const ofPod = { resources: { requests: { cpu: '7' } } };
   const rows: [about: string, init: string[], containers: string[], expected: string, more?: object][] = [
     ['nothing', [], [''], '0 0'],
     ['containers together', [], ['500m 1Ki', '1 2Ki'], '1.5 3072'],
@@ -119,13 +120,7 @@ t.test("a pod's requests are counted like the scheduler's", async (t) => {
     ['a sidecar beside the containers', ['1 1Ki Always'], ['1 1Ki'], '2 2048'],
     ['an init container beside the sidecars before it', ['1 - Always', '5', '2 - Always'], ['1'], '6 0'],
     ['an init container before the sidecar', ['5', '1 - Always'], ['1'], '5 0'],
-    [
-      'pod-level requests take precedence, per resource',
-      [],
-      ['1 1Ki'],
-      '7 1024',
-      { resources: { requests: { cpu: '7' } } },
-    ],
+    ['requests of the pod take precedence, per resource', [], ['1 1Ki'], '7 1024', ofPod],
     ['overhead', [], ['1'], '1.25 1024', { overhead: { cpu: '250m', memory: '1Ki' } }],
   ];
   for (const [about, init, containers, expected, more] of rows) {
