@@ -16,7 +16,7 @@ import {
 import { crioLibraryProgram } from './programs/crio.ts';
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './programs/containerd.ts';
 import { debianProgram } from './programs/debian.ts';
-import { craneProgram, distributionProgram, helmProgram } from './programs/helm.ts';
+import { distributionProgram, helmProgram } from './programs/helm.ts';
 import { apiServerProgram, kubernetesPrograms, kwokStages, oldestKubernetes } from './programs/kubernetes.ts';
 
 type Step = () => unknown;
@@ -30,23 +30,13 @@ const cluster: readonly Step[] = [
 
 const suites: Readonly<Record<string, readonly Step[]>> = {
   image: [() => debianProgram('buildah'), baseImage],
-  registry: [
-    ...(['docker-registry', 'skopeo'] as const).map((name) => () => debianProgram(name)),
-    craneProgram,
-    distributionProgram,
-  ],
+  registry: [() => debianProgram('docker-registry'), distributionProgram],
   kubelet: [kubeletPrograms],
   node: (Object.keys(containerdVersions) as ContainerdVersion[]).map(
     (minor) => () => containerdProgram(minor),
   ),
   crio: [crioLibraryProgram],
-  cluster: [
-    ...cluster,
-    () => debianProgram('jq'),
-    certManagerDefinitions,
-    certManagerProgram,
-    distributionProgram,
-  ],
+  cluster: [...cluster, () => debianProgram('jq'), certManagerDefinitions, certManagerProgram],
   helm: [helmPrograms],
   'first-hour': [helmPrograms],
   chart: [

@@ -1,5 +1,5 @@
 /** The box itself: `ARCHWRIGHT_E2E_CACHE` works in it, and a missing program is an error. */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
@@ -12,9 +12,8 @@ const { boxProblem, runBox } = await import('./box.ts');
 
 t.test('the box finds programs in the cache, and names missing ones', async (t) => {
   t.equal(boxProblem(), undefined, 'a box can run here');
-  const crane = join(cache, 'crane-v0.20.6');
-  writeFileSync(crane, '');
-  chmodSync(crane, 0o755);
+  const distribution = join(cache, 'distribution-v3.1.2');
+  writeFileSync(distribution, '', { mode: 0o755 });
   const lines: string[] = [];
   const { code, stderr } = await runBox({
     entry: new URL('programs-inside.ts', import.meta.url),
@@ -24,6 +23,6 @@ t.test('the box finds programs in the cache, and names missing ones', async (t) 
     onLine: (line) => lines.push(line),
   });
   t.equal(code, 0, stderr);
-  t.equal(lines[0], crane);
-  t.match(lines[1], /distribution.* is missing, and the box has no network to get it; looked in /);
+  t.equal(lines[0], distribution);
+  t.match(lines[1], /image.* is missing, and the box has no network to get it; looked in /);
 });

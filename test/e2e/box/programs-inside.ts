@@ -1,5 +1,6 @@
 /** Runs in the box of `box.test.ts`: prints the path of a cached program, and the error for a missing one. */
-import { craneProgram, distributionProgram } from '../programs/helm.ts';
+import { crioLibraryProgram } from '../programs/crio.ts';
+import { distributionProgram } from '../programs/helm.ts';
 
 function outcome(find: () => string): string {
   try {
@@ -9,4 +10,4 @@ function outcome(find: () => string): string {
   }
 }
 
-process.stdout.write(`${outcome(craneProgram)}\n${outcome(distributionProgram)}\n`);
+process.stdout.write(`${outcome(distributionProgram)}\n${outcome(crioLibraryProgram)}\n`);

@@ -9,13 +9,14 @@
  * | `team.example` | from `creds/<registry>.toml` |
  * | `secret.example` | from a pull secret of the pod |
  */
+import { execFile } from 'node:child_process';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { createCa } from '../../support/certificates.ts';
 import { busyboxTar, unpackable, unpackableIndex, waiting, writeLayout } from '../layout.ts';
 import { providersFile, response } from '../kubelet/setup.ts';
-import { copyImage, htpasswd } from '../registry/clients.ts';
-import { startRegistry } from '../registry/servers.ts';
+import { htpasswd, startRegistry } from '../registry/servers.ts';
 import type { PluginFlags } from './node.ts';
 import type { Programs } from '../box/programs.ts';
 
@@ -56,7 +57,8 @@ export async function startRegistries(programs: Programs, plugin: PluginFlags) {
   const copy = async (layout: string, registry: RegistryName, repositoryAndTag: string): Promise<string> => {
     const image = `${hosts[registry]}/${repositoryAndTag}`;
     const login = registry === 'public' ? [] : ['--dest-creds', `${registry}:${passwords[registry]}`];
-    await copyImage(layout, image, ['--dest-tls-verify=false', ...login]);
+    const words = ['--insecure-policy', 'copy', '--quiet', '--all', '--dest-tls-verify=false', ...login];
+    await promisify(execFile)(programs.skopeo, [...words, layout, `docker://${image}`], { timeout: 120_000 });
     return image;
   };
   const tar = busyboxTar(programs.busybox);

@@ -1,4 +1,4 @@
-/** Helm 3 and 4, registry clients and registry servers that are built: found, else built into the cache. */
+/** Helm 3 and 4, and a registry server that is built: found, else built into the cache. */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,11 +34,6 @@ function isOfMajor(program: string, name: HelmName): boolean {
 export function distributionProgram(): string {
   const path = 'github.com/distribution/distribution/v3';
   return built('distribution', { path, version: 'v3.1.2' }, `${path}/cmd/registry`);
-}
-
-export function craneProgram(): string {
-  const path = 'github.com/google/go-containerregistry';
-  return built('crane', { path, version: 'v0.20.6' }, `${path}/cmd/crane`);
 }
 
 /** @returns the path of a program in the cache, built if necessary */

@@ -1,4 +1,5 @@
 /** Real registries as child processes on loopback: Debian's docker-registry (2.8) and distribution v3. */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,6 +22,8 @@ export type Auth =
 interface RegistryOptions {
   readonly program: string;
   readonly directory: string;
+  /** Its storage. Default: in its directory. */
+  readonly data?: string;
   readonly tls: PemPair;
   readonly ca: string;
   readonly auth: Auth;
@@ -54,7 +57,10 @@ export async function startRegistry(options: RegistryOptions) {
   const config = {
     version: '0.1',
     log: { level: 'error', accesslog: { disabled: !options.onRequest } },
-    storage: { filesystem: { rootdirectory: join(directory, 'data') }, delete: { enabled: true } },
+    storage: {
+      filesystem: { rootdirectory: options.data ?? join(directory, 'data') },
+      delete: { enabled: true },
+    },
     http: {
       addr: `127.0.0.1:${port}`,
       secret: 'only-for-this-test',
@@ -98,4 +104,10 @@ function authentication(auth: Auth, file: (name: string, text: string) => string
     return { auth: { htpasswd: { realm: 'test', path: file('htpasswd', `${auth.line}\n`) } } };
   const { kind: _kind, signer, ...token } = auth;
   return { auth: { token: { ...token, rootcertbundle: file('signer.crt', signer.cert) } } };
+}
+
+/** An htpasswd line with bcrypt, the only kind these registries take; made by the C library through perl. */
+export function htpasswd(username: string, password: string): string {
+  const script = 'print crypt($ARGV[0], q($2y$05$) . q(abcdefghijklmnopqrstuu))';
+  return `${username}:${execFileSync('perl', ['-e', script, password], { encoding: 'utf8' })}`;
 }
