@@ -1,4 +1,4 @@
-/** More features: taints, pods on wrong nodes, images with wrong binaries, custom resources. */
+/** An image that comes late, and more features: taints, pods on wrong nodes, images with wrong binaries, custom resources. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,8 @@ import { watch } from '../cluster/control-plane/watch.ts';
 import { expectNothingForbidden, expectSameAsBefore } from './leaving.ts';
 import { steadyListing } from '../cluster/control-plane/listing.ts';
 import type { Followed } from './logs.ts';
-import { untilWebhooksInForce, untilReady } from './parts.ts';
+import { untilWebhooksInForce, untilReady, webhookConfiguration } from './parts.ts';
+import { deletePods, podOf, runningPod } from './pods.ts';
 import { waitForEvent, workload, type EventNow, type PodNow } from '../cluster/control-plane/pods.ts';
 import {
   canTrace,
@@ -20,7 +21,7 @@ import {
   postRenderer,
   startPrograms,
 } from './program-errors.ts';
-import type { Helm } from './release.ts';
+import { namespace, type Helm } from './release.ts';
 import { reportLine, step } from './report.ts';
 import { expectUsedRights } from './rights.ts';
 import { releaseValues, type World } from './world.ts';
@@ -43,9 +44,9 @@ const workloadPaths = ['deployments/misplaced', 'deployments/broken', 'daemonset
 const patienceMs = 120_000;
 
 export async function features(world: World, helm: Helm, logs: Followed): Promise<void> {
-  const { cluster, image } = world;
+  const { cluster, image, own } = world;
   const of = (name: string): string => `${helm.name}, features: ${name}`;
-  await cluster.delete('/api/v1/nodes/amd64-0');
+  for (const name of ['arm64-0', 's390x-0']) await cluster.delete(`/api/v1/nodes/${name}`);
   const before = await steadyListing(cluster);
   const misplaced = await step(of('a pod lands on a node that cannot run it'), async () => {
     // A kubelet ignores the architecture of a single manifest. With one agent, the pulled digest is proof.
@@ -74,8 +75,24 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
     taintArchitectures: ['s390x'],
     execFormatErrorTracing: traces,
   });
-  await step(of('install'), async () => {
-    await helm.run('install', 'archwright', chart, values, postRenderer(), '--wait', '--timeout', '2m');
+  await step(of('install before our image is pushed: other pods are not delayed'), async () => {
+    const missing = {
+      ...releaseValues(world),
+      image: { ...own, tag: 'not-yet' },
+      startupCheck: { enabled: false },
+    };
+    await helm.run('install', 'archwright', chart, helm.values('missing', missing));
+    const isWaiting = ({ status }: PodNow): boolean =>
+      status?.containerStatuses?.some(({ state }) => /ImagePull/.test(state?.waiting?.reason ?? '')) ?? false;
+    await podNamed(cluster, 'archwright-', isWaiting, namespace);
+    await cluster.create(podOf({ name: 'meanwhile', images: [image('public/multi')] }));
+    const { webhooks } = await cluster.get<{ webhooks?: unknown }>(webhookConfiguration);
+    assert.deepEqual(webhooks ?? [], [], 'the API server calls no webhook');
+    await runningPod(cluster, 'meanwhile');
+    await deletePods(cluster, ['meanwhile']);
+  });
+  await step(of('the upgrade to an existing image repairs it'), async () => {
+    await helm.run('upgrade', 'archwright', chart, values, postRenderer(), '--wait', '--timeout', '3m');
     await untilReady(cluster);
     await untilWebhooksInForce(cluster);
   });
@@ -136,8 +153,13 @@ function podsOf(
   return workload(kind, name, container, { pod: { terminationGracePeriodSeconds: 0, nodeSelector } });
 }
 
-async function podNamed(cluster: Cluster, prefix: string, fits: (pod: PodNow) => boolean): Promise<PodNow> {
-  const watched = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods');
+async function podNamed(
+  cluster: Cluster,
+  prefix: string,
+  fits: (pod: PodNow) => boolean,
+  inNamespace = 'default',
+): Promise<PodNow> {
+  const watched = await cluster.watch<PodNow>(`/api/v1/namespaces/${inNamespace}/pods`);
   const isIt = (pod: PodNow): boolean => (pod.metadata?.name ?? '').startsWith(prefix) && fits(pod);
   return watched
     .until(`a pod ${prefix}…`, (pods) => [...pods.values()].find(isIt), patienceMs)

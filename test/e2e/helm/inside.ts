@@ -3,7 +3,6 @@ import { wrongImage } from './failed-installs.ts';
 import { features } from './features.ts';
 import { step } from './report.ts';
 import { createHelm } from './release.ts';
-import { lateImage } from './late-image.ts';
 import { restricted } from './restricted.ts';
 import { runInsideBox } from './inside-box.ts';
 import { withoutHelm } from './without-helm.ts';
@@ -21,7 +20,6 @@ await runInsideBox(async (programs, cgroup, logs) => {
   await wrongImage(world, helm4);
   await wrongImage(world, helm3);
   await wholeLife(world, helm4, logs);
-  await lateImage(world, helm3, logs);
   await features(world, helm3, logs);
   await restricted(world, helm3, logs);
   await withoutHelm(world, logs);
