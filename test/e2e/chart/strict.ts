@@ -1,9 +1,10 @@
 /** Strict API server validation of the chart, the plain manifests and the examples; Pod Security for pods. */
 import { globSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
-import { parse, stringify } from 'yaml';
+import { parse } from 'yaml';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { until } from '../../support/until.ts';
+import { openDefinition } from '../cluster/control-plane/definitions.ts';
 import type { Cluster } from '../cluster/harness.ts';
 import { render } from './helm.ts';
 import { dryRun, objectsOf, priorityClasses, withWebhooks, type Rendered } from './rendered.ts';
@@ -37,28 +38,12 @@ export function everyObject(): readonly Wanted[] {
 }
 
 /** Any fields: `openshift.test.ts` compares them. */
-export const constraintsDefinition = stringify({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'securitycontextconstraints.security.openshift.io' },
-  spec: {
-    group: 'security.openshift.io',
-    names: {
-      kind: 'SecurityContextConstraints',
-      plural: 'securitycontextconstraints',
-      singular: 'securitycontextconstraint',
-    },
-    scope: 'Cluster',
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-});
+export const constraintsDefinition = openDefinition(
+  'security.openshift.io',
+  'v1',
+  'SecurityContextConstraints',
+  'Cluster',
+);
 
 const foreign = [
   'Certificate',

@@ -1,7 +1,7 @@
 /** Custom resource definitions in an API server: valid objects are accepted, invalid ones refused. */
 import { readFile } from 'node:fs/promises';
 import type { Test } from 'tap';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { objectCases, podConfig, rolloutCases } from '../../../policy/resources/objects.ts';
 import { type Cluster } from '../harness.ts';
@@ -39,6 +39,31 @@ export async function define(cluster: Cluster, text: string): Promise<void> {
 function isEstablished(definition: Definition | undefined): boolean {
   const conditions = definition?.status?.conditions ?? [];
   return conditions.some(({ type, status }) => type === 'Established' && status === 'True');
+}
+
+/** A kind of another program, with any fields. @param fields of `spec` that have defaults */
+export function openDefinition(
+  group: string,
+  version: string,
+  kind: string,
+  scope: string,
+  fields = {},
+): string {
+  const singular = kind.toLowerCase();
+  const plural = singular.endsWith('s') ? singular : `${singular}s`;
+  const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const schema = { openAPIV3Schema: { ...open, properties: { spec: { ...open, properties: fields } } } };
+  return stringify({
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      names: { kind, plural, singular },
+      scope,
+      versions: [{ name: version, served: true, storage: true, subresources: { status: {} }, schema }],
+    },
+  });
 }
 
 export async function installDefinitions(cluster: Cluster): Promise<void> {
