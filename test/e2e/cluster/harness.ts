@@ -48,19 +48,14 @@ const systemNamespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-sys
 
 /** Kinds that tests make, by their API version. */
 const kinds = {
-  v1: [
-    ...(['ConfigMap', 'Endpoints', 'Node', 'Pod', 'Secret', 'Service', 'ServiceAccount'] as const),
-    ...(['PersistentVolume', 'PersistentVolumeClaim'] as const),
-  ],
+  v1: ['ConfigMap', 'Endpoints', 'Node', 'Pod', 'Secret', 'Service', 'ServiceAccount'],
   'admissionregistration.k8s.io/v1': [
     'MutatingAdmissionPolicy',
     'MutatingAdmissionPolicyBinding',
     'MutatingWebhookConfiguration',
   ],
   'arch.example/v1alpha1': ['ArchitectureRollout', 'ClusterPodPlacementConfig'],
-  'node.k8s.io/v1': ['RuntimeClass'],
-  'policy/v1': ['PodDisruptionBudget'],
-  'rbac.authorization.k8s.io/v1': ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'],
+  'rbac.authorization.k8s.io/v1': ['ClusterRole', 'ClusterRoleBinding', 'RoleBinding'],
 } as const;
 type Kind = (typeof kinds)[keyof typeof kinds][number];
 

@@ -201,19 +201,7 @@ async function noMissingVolumes({ cluster }: World): Promise<void> {
 async function createPods({ cluster, image }: World): Promise<void> {
   await cluster.create(podOf({ name: 'by-plugin', images: [image('plugin/multi')] }));
   await cluster.create(podOf({ name: 'by-team', images: [image('team/arm')] }));
-  await cluster.post('/apis/apps/v1/namespaces/shop/statefulsets', {
-    metadata: { name: 'web' },
-    spec: {
-      selector: { matchLabels: { app: 'web' } },
-      serviceName: 'web',
-      template: {
-        metadata: { labels: { app: 'web' } },
-        spec: {
-          terminationGracePeriodSeconds: 0,
-          imagePullSecrets: [{ name: 'login' }],
-          containers: [{ name: 'web', image: image('secret/multi') }],
-        },
-      },
-    },
-  });
+  const pod = { terminationGracePeriodSeconds: 0, imagePullSecrets: [{ name: 'login' }] };
+  const more = { namespace: 'shop', serviceName: 'web', pod };
+  await cluster.create(workload('StatefulSet', 'web', { image: image('secret/multi') }, more));
 }

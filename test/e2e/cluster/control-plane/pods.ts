@@ -30,12 +30,6 @@ export function podOf(
   };
 }
 
-/** A PodDisruptionBudget for the pods with `app: NAME`. */
-export function budgetOf(cluster: Cluster, app: string, minAvailable: number): Promise<KubeObject> {
-  const spec = { minAvailable, selector: { matchLabels: { app } } };
-  return cluster.make('PodDisruptionBudget', app, { spec });
-}
-
 /** A workload of one container, with `app: NAME` on its pods. @param more of its spec */
 export function workload(
   kind: 'Deployment' | 'DaemonSet' | 'StatefulSet',
@@ -64,7 +58,6 @@ interface WorkloadOptions {
   readonly pod?: object;
   readonly replicas?: number;
   readonly serviceName?: string;
-  readonly volumeClaimTemplates?: readonly object[];
 }
 
 export const podPath = (name: string, namespace = 'default'): string =>
