@@ -5,32 +5,11 @@ import { parse } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { helms, type HelmName } from '../programs/helm.ts';
 import { render } from './helm.ts';
-import { objectsOf } from './rendered.ts';
+import { objectsOf, podsIn, type PodTemplate } from './rendered.ts';
 import { merged } from './value-sets.ts';
 
 const annotation = 'openshift.io/required-scc';
 const values = parse(readFileSync('examples/helm/openshift.yaml', 'utf8')) as object;
-
-interface Spec {
-  readonly serviceAccountName?: string;
-  readonly securityContext: object;
-  readonly volumes?: readonly { readonly name: string }[];
-  readonly initContainers?: readonly Container[];
-  readonly containers: readonly Container[];
-}
-
-interface Container {
-  readonly securityContext: object;
-  readonly volumeMounts?: readonly { readonly name: string; readonly readOnly?: boolean }[];
-}
-
-interface OwnPod {
-  readonly name: string;
-  /** The SCC that it names. */
-  readonly scc: string | undefined;
-  readonly account: string | undefined;
-  readonly spec: Spec;
-}
 
 interface Constraints extends KubeObject {
   readonly users: unknown;
@@ -40,17 +19,11 @@ interface Constraints extends KubeObject {
 /** Every pod of the chart, of hooks and of the report too, and the SCC objects. */
 function rendered(more: object = {}, helm: HelmName = 'helm4') {
   const objects = objectsOf(render(helm, merged(merged(values, { report: { enabled: true } }), more)));
-  const pods = objects.flatMap((object): OwnPod[] => {
-    const template = object.spec?.jobTemplate?.spec.template ?? object.spec?.template;
-    const pod = object.kind === 'Pod' ? object : (template as KubeObject | undefined);
-    if (pod === undefined || !('spec' in pod)) return [];
-    const spec = pod.spec as Spec;
-    const scc = pod.metadata?.annotations?.[annotation];
-    return [{ name: object.metadata?.name ?? '', scc, account: spec.serviceAccountName, spec }];
-  });
   const own = objects.filter(({ kind }) => kind === 'SecurityContextConstraints');
-  return { objects, pods, own: own as readonly KubeObject[] as readonly Constraints[] };
+  return { objects, pods: podsIn(objects), own: own as readonly KubeObject[] as readonly Constraints[] };
 }
+
+const sccOf = ({ metadata }: PodTemplate): string | undefined => metadata?.annotations?.[annotation];
 
 /** Of every SCC in use: no capabilities, and the default profile of seccomp. */
 const container = {
@@ -64,10 +37,11 @@ const seLinuxOptions = { type: 'spc_t', level: 's0' };
 for (const helm of helms) {
   t.test(`${helm}: each pod fits the SCC that it names`, async (t) => {
     const { pods } = rendered({}, helm);
-    t.equal(pods.length, 9);
-    for (const { name, scc, spec } of pods) {
+    t.equal(pods.size, 9);
+    for (const [name, pod] of pods) {
+      const { spec } = pod;
       const isAgent = name === 'archwright-agent';
-      t.equal(scc, isAgent ? 'archwright-agent' : 'restricted-v2', name);
+      t.equal(sccOf(pod), isAgent ? 'archwright-agent' : 'restricted-v2', name);
       t.strictSame(
         spec.securityContext,
         isAgent
@@ -100,8 +74,11 @@ for (const [fullname, account] of [
       own.map(({ metadata, users, groups }) => [metadata?.name, users, groups]),
       [['archwright-agent', [], []]],
     );
-    const accounts = pods.filter(({ scc }) => scc === 'archwright-agent').map((pod) => pod.account);
-    t.strictSame(accounts, [account]);
+    const agents = [...pods.values()].filter((pod) => sccOf(pod) === 'archwright-agent');
+    t.strictSame(
+      agents.map(({ spec }) => spec.serviceAccountName),
+      [account],
+    );
     const bound = objects.filter(
       ({ kind, metadata }) => kind?.endsWith('Binding') && /scc/.test(metadata?.name ?? ''),
     );
@@ -151,7 +128,7 @@ t.test('the SCC allows what agents need, and nothing more', async (t) => {
     users: [],
     groups: [],
   });
-  const agent = pods.find(({ name }) => name === 'archwright-agent')?.spec;
+  const agent = pods.get('archwright-agent')?.spec;
   const kinds = agent?.volumes?.flatMap((volume) => Object.keys(volume).filter((key) => key !== 'name'));
   // The API server adds the token of the service account as a projected volume.
   t.strictSame([...new Set(kinds)].sort(), ['configMap', 'emptyDir', 'hostPath', 'secret']);
@@ -165,21 +142,16 @@ t.test(
   async (t) => {
     const nameOf = (certificates: string): unknown[] => {
       const { objects } = rendered({ certificates });
-      const service = objects.find(
-        ({ kind, metadata }) => kind === 'Service' && metadata?.name?.endsWith('webhook'),
-      );
-      const role = objects.filter(
-        ({ kind, metadata }) => kind === 'Role' && metadata?.name === 'archwright-controller',
-      );
+      const named = (kind: string, name: string) =>
+        objects.filter((each) => each.kind === kind && each.metadata?.name === name);
+      const [service] = named('Service', 'archwright-webhook');
       const asked = service?.metadata?.annotations?.['service.beta.openshift.io/serving-cert-secret-name'];
-      const webhook = objects.filter(
-        ({ kind, metadata }) => kind === 'Role' && metadata?.name === 'archwright-webhook',
-      );
-      const isRead = JSON.stringify(webhook).includes('"archwright-webhook-serving-cert"');
-      return [asked, isRead, JSON.stringify(role).includes('"archwright-webhook-tls"')];
+      const isRead = JSON.stringify(named('Role', 'archwright-webhook')).includes(`"${servingCert}"`);
+      const written = JSON.stringify(named('Role', 'archwright-controller'));
+      return [asked, isRead, written.includes('"archwright-webhook-tls"')];
     };
-    const own = 'archwright-webhook-serving-cert';
-    t.strictSame(nameOf('serviceCa'), [own, true, false]);
+    const servingCert = 'archwright-webhook-serving-cert';
+    t.strictSame(nameOf('serviceCa'), [servingCert, true, false]);
     t.strictSame(nameOf('builtin'), [undefined, false, true]);
   },
 );

@@ -2,33 +2,7 @@
 import t from 'tap';
 import type { KubeObject, NodeSelectorTerm } from '../../../src/kube/api/objects.ts';
 import { render } from './helm.ts';
-import { objectsOf as objectsIn } from './rendered.ts';
-
-interface PodSpec {
-  readonly priorityClassName?: string;
-  readonly affinity: {
-    readonly nodeAffinity: {
-      readonly requiredDuringSchedulingIgnoredDuringExecution: {
-        readonly nodeSelectorTerms: readonly NodeSelectorTerm[];
-      };
-    };
-  };
-  readonly tolerations: readonly { readonly key?: string }[];
-  readonly imagePullSecrets?: readonly object[];
-  readonly volumes?: readonly { readonly name: string }[];
-  readonly securityContext: object;
-  readonly containers: readonly {
-    readonly image: string;
-    readonly securityContext: object;
-    readonly env?: readonly { readonly name: string; readonly value?: string }[];
-    readonly readinessProbe?: { readonly httpGet: { readonly host?: string; readonly scheme?: string } };
-  }[];
-}
-
-interface Template {
-  readonly metadata: KubeObject['metadata'];
-  readonly spec: PodSpec;
-}
+import { objectsOf as objectsIn, podsIn, type PodSpec, type PodTemplate } from './rendered.ts';
 
 interface Rendered extends KubeObject {
   readonly kind: string;
@@ -37,11 +11,7 @@ interface Rendered extends KubeObject {
     readonly resourceNames?: readonly string[];
     readonly verbs: readonly string[];
   }[];
-  readonly spec: {
-    readonly template?: Template;
-    readonly jobTemplate?: { readonly spec: { readonly template: Template } };
-    readonly strategy?: { readonly rollingUpdate: object };
-  };
+  readonly spec: { readonly template?: PodTemplate; readonly strategy?: { readonly rollingUpdate: object } };
 }
 
 function objectsOf(values: object, namespace = 'archwright', release = 'archwright'): readonly Rendered[] {
@@ -49,30 +19,21 @@ function objectsOf(values: object, namespace = 'archwright', release = 'archwrig
   return objectsIn(text) as readonly KubeObject[] as readonly Rendered[];
 }
 
+/** The specs of objects of a kind, by name. */
+const specsOf = (kind: RegExp, values: object): Readonly<Record<string, object>> =>
+  Object.fromEntries(
+    objectsOf(values).flatMap((each) => (kind.test(each.kind) ? [[each.metadata.name, each.spec]] : [])),
+  );
+
 /** Everything of the chart that runs, hooks and the report too, by name. */
 function podsOf(values: object): ReadonlyMap<string, PodSpec> {
-  return new Map(
-    objectsOf({ report: { enabled: true }, ...values }).flatMap(({ kind, metadata, spec }) => {
-      const template = spec?.jobTemplate?.spec.template ?? spec?.template;
-      const pod = kind === 'Pod' ? (spec as unknown as PodSpec) : template?.spec;
-      return pod === undefined || !('containers' in pod) ? [] : [[metadata.name, pod] as const];
-    }),
-  );
+  const pods = podsIn(objectsIn(render('helm4', { report: { enabled: true }, ...values })));
+  return new Map([...pods].map(([name, { spec }]) => [name, spec]));
 }
 
-const everyPod = [
-  ...([
-    'agent',
-    'clean',
-    'controller',
-    'image-pull',
-    'report',
-    'startup-check',
-    'test',
-    'use-no-hooks',
-  ] as const),
-  'webhook',
-].map((part) => `archwright-${part}`);
+const everyPod = 'agent clean controller image-pull report startup-check test use-no-hooks webhook'
+  .split(' ')
+  .map((part) => `archwright-${part}`);
 
 const requiredOf = (pod: PodSpec | undefined): readonly NodeSelectorTerm[] =>
   pod?.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms ?? [];
@@ -320,37 +281,25 @@ t.test('metrics of agents do not listen on all addresses of the node', async (t)
 });
 
 t.test('monitors use TLS if the metrics do', async (t) => {
-  const monitorsOf = (values: object): Readonly<Record<string, object>> =>
-    Object.fromEntries(
-      objectsOf(values).flatMap(({ kind, metadata, spec }) =>
-        kind.endsWith('Monitor') ? [[`${kind} ${metadata.name}`, spec] as const] : [],
-      ),
-    );
-  t.same(Object.keys(monitorsOf({ monitoring: { mode: 'PodMonitor' } })), ['PodMonitor archwright']);
+  t.same(Object.keys(specsOf(/^PodMonitor$/, { monitoring: { mode: 'PodMonitor' } })), ['archwright']);
   const parts = { agent: { metricsTls: true }, webhook: { metricsTls: true } };
-  const found = monitorsOf({ monitoring: { mode: 'ServiceMonitor' }, ...parts });
+  const values = { monitoring: { mode: 'ServiceMonitor' }, ...parts };
   const endpointOf = (serverName: string, name: string) => [
     { port: 'metrics', scheme: 'https', tlsConfig: { serverName, ca: { secret: { name, key: 'ca.crt' } } } },
   ];
-  t.match(found, {
-    'ServiceMonitor archwright-webhook': {
-      endpoints: endpointOf('archwright-webhook.archwright.svc', 'archwright-webhook-tls'),
-    },
-    'ServiceMonitor archwright': { endpoints: [{ port: 'metrics' }] },
-    'PodMonitor archwright-agent': {
-      podMetricsEndpoints: endpointOf('archwright-agent', 'archwright-agent-tls'),
-    },
+  const services = specsOf(/^ServiceMonitor$/, values);
+  const webhook = endpointOf('archwright-webhook.archwright.svc', 'archwright-webhook-tls');
+  t.match(services, {
+    'archwright-webhook': { endpoints: webhook },
+    archwright: { endpoints: [{ port: 'metrics' }] },
   });
-  t.equal(Object.keys(found).length, 3);
+  t.equal(Object.keys(services).length, 2);
+  const agent = endpointOf('archwright-agent', 'archwright-agent-tls');
+  t.match(specsOf(/^PodMonitor$/, values), { 'archwright-agent': { podMetricsEndpoints: agent } });
 });
 
 t.test('all pods outside the host network have a network policy', async (t) => {
-  const policiesOf = (values: object): Readonly<Record<string, object>> =>
-    Object.fromEntries(
-      objectsOf(values).flatMap(({ kind, metadata, spec }) =>
-        kind === 'NetworkPolicy' ? [[metadata.name, spec] as const] : [],
-      ),
-    );
+  const policiesOf = (values: object) => specsOf(/^NetworkPolicy$/, values);
   const egress = [{ ports: [{ port: 443 }] }];
   const metricsFrom = [{ podSelector: {} }];
   const startupCheck = {
@@ -388,14 +337,8 @@ t.test('all pods outside the host network have a network policy', async (t) => {
   const report = policiesOf({ networkPolicy: { egress }, report: { enabled: true } })['archwright-report'];
   t.match(report, { policyTypes: ['Ingress', 'Egress'], egress });
   t.notOk('ingress' in (report ?? {}), 'no connections to it');
-  t.same(
-    policiesOf({
-      networkPolicy: { enabled: false },
-      report: { enabled: true },
-      agent: { hostNetwork: false },
-    }),
-    {},
-  );
+  const off = { networkPolicy: { enabled: false }, report: { enabled: true }, agent: { hostNetwork: false } };
+  t.same(policiesOf(off), {});
   const webhookOnly = {
     certificates: 'external',
     controller: { enabled: false },

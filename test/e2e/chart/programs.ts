@@ -8,16 +8,8 @@ import { subcommands } from '../../../cmd/program/subcommands.ts';
 import type { Entry } from '../../../cmd/program/subcommand.ts';
 import { loadConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { ConfigurationError } from '../../../src/policy/configuration/layer.ts';
-import { objectsOf } from './rendered.ts';
+import { objectsOf, podsIn } from './rendered.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
-
-interface PodSpec {
-  readonly containers: readonly {
-    readonly args: readonly string[];
-    readonly env?: readonly { readonly name: string; readonly value?: string }[];
-  }[];
-  readonly volumes?: readonly { readonly configMap?: { readonly name: string } }[];
-}
 
 export interface Program {
   /** Names of the object and the subcommand. */
@@ -36,15 +28,13 @@ export function programsIn(manifest: string): readonly Program[] {
       kind === 'ConfigMap' ? [[metadata?.name, data] as const] : [],
     ),
   );
-  return objects.flatMap(({ kind, metadata, spec }) => {
-    const pod = (kind === 'Pod' ? spec : spec?.template?.spec) as PodSpec | undefined;
-    if (pod?.containers === undefined) return [];
-    const files = maps.get(pod.volumes?.find(({ configMap }) => configMap)?.configMap?.name) ?? {};
-    // Containers of `extraContainers` have no arguments, and the one that pulls the image only prints its version.
-    return pod.containers
-      .filter(({ args }) => args !== undefined && args[0] !== '--version')
-      .map(({ args, env = [] }) => ({
-        name: `${metadata?.name} ${args[0]}`,
+  return [...podsIn(objects)].flatMap(([name, { spec }]) => {
+    const files = maps.get(spec.volumes?.find(({ configMap }) => configMap)?.configMap?.name) ?? {};
+    // The one that pulls the image only prints its version.
+    return spec.containers
+      .flatMap(({ args, env = [] }) => (args === undefined || args[0] === '--version' ? [] : [{ args, env }]))
+      .map(({ args, env }) => ({
+        name: `${name} ${args[0]}`,
         args,
         // The downward API gives a node name and the pod's address.
         env: Object.fromEntries(

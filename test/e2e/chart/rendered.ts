@@ -1,21 +1,47 @@
 /** Rendered objects of the chart, and its webhook configuration for a webhook outside the cluster. */
-import type { Pod } from '../../../src/kube/api/objects.ts';
 import { parse, parseAllDocuments } from 'yaml';
-import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import type { KubeObject, NodeSelectorTerm, Pod } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import type { Cluster } from '../cluster/harness.ts';
-
 import { render } from './helm.ts';
 
-interface Template {
-  readonly metadata: object;
-  readonly spec: object;
+export interface PodTemplate {
+  readonly metadata: KubeObject['metadata'];
+  readonly spec: PodSpec;
+}
+
+export interface PodSpec {
+  readonly serviceAccountName?: string;
+  readonly priorityClassName?: string;
+  readonly affinity: {
+    readonly nodeAffinity: {
+      readonly requiredDuringSchedulingIgnoredDuringExecution: {
+        readonly nodeSelectorTerms: readonly NodeSelectorTerm[];
+      };
+    };
+  };
+  readonly tolerations: readonly { readonly key?: string }[];
+  readonly imagePullSecrets?: readonly object[];
+  readonly volumes?: readonly { readonly name: string; readonly configMap?: { readonly name: string } }[];
+  readonly securityContext: object;
+  readonly initContainers?: readonly ChartContainer[];
+  readonly containers: readonly ChartContainer[];
+}
+
+interface ChartContainer {
+  readonly image: string;
+  /** Containers of `extraContainers` have none. */
+  readonly args?: readonly string[];
+  readonly securityContext: object;
+  readonly env?: readonly { readonly name: string; readonly value?: string }[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly readOnly?: boolean }[];
+  readonly readinessProbe?: { readonly httpGet: { readonly host?: string; readonly scheme?: string } };
 }
 
 export interface Rendered extends KubeObject {
   readonly spec?: {
-    readonly template?: Template;
-    readonly jobTemplate?: { readonly spec: { readonly template: Template } };
+    readonly template?: PodTemplate;
+    readonly jobTemplate?: { readonly spec: { readonly template: PodTemplate } };
     readonly serviceAccountName?: string;
     readonly priorityClassName?: string;
   };
@@ -27,6 +53,19 @@ export function objectsOf(text: string): readonly Rendered[] {
     const object = document.toJS() as (Rendered & { readonly items?: readonly Rendered[] }) | null;
     return object === null ? [] : (object.items ?? [object]);
   });
+}
+
+/** Everything that runs: pods of workloads, hooks, the report and the test, by the name of their object. */
+export function podsIn(objects: readonly Rendered[]): ReadonlyMap<string, PodTemplate> {
+  return new Map(
+    objects.flatMap(({ kind, metadata, spec }) => {
+      const pod = { metadata, spec: spec as unknown as PodSpec };
+      const template = kind === 'Pod' ? pod : (spec?.jobTemplate?.spec.template ?? spec?.template);
+      return template?.spec && 'containers' in template.spec
+        ? [[metadata?.name ?? '', template] as const]
+        : [];
+    }),
+  );
 }
 
 /**

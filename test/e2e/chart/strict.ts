@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts';
 import { openDefinition } from '../cluster/control-plane/definitions.ts';
 import type { Cluster } from '../cluster/harness.ts';
 import { render } from './helm.ts';
-import { dryRun, objectsOf, priorityClasses, withWebhooks, type Rendered } from './rendered.ts';
+import { dryRun, objectsOf, podsIn, priorityClasses, withWebhooks, type Rendered } from './rendered.ts';
 import { valueSets } from './value-sets.ts';
 
 interface Wanted {
@@ -130,38 +130,16 @@ async function createPriorityClass(cluster: Cluster, name: string): Promise<stri
 
 export async function checkPodSecurity(t: Test, cluster: Cluster): Promise<void> {
   await cluster.createNamespace('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' });
-  for (const account of [
-    'webhook',
-    'controller',
-    'clean',
-    'startup-check',
-    'test',
-    'image-pull',
-    'use-no-hooks',
-    'agent',
-    'report',
-  ]) {
-    await cluster.make('ServiceAccount', `restricted/archwright-${account}`);
-  }
+  const pods = podsIn(objectsOf(render('helm4', { report: { enabled: true } })));
+  for (const { spec } of pods.values())
+    await cluster.make('ServiceAccount', `restricted/${spec.serviceAccountName}`);
   const priorityClass = await createPriorityClass(cluster, 'archwright');
-  let seen = 0;
-  for (const object of objectsOf(render('helm4', { report: { enabled: true } }))) {
-    const template =
-      object.kind === 'Pod'
-        ? { metadata: {}, spec: object.spec as object }
-        : (object.spec?.jobTemplate?.spec.template ?? object.spec?.template);
-    if (!template?.spec || !('containers' in template.spec)) continue;
-    const name = object.metadata?.name ?? '';
-    const pod = {
-      ...template,
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { ...template.metadata, name: `x-${name}`, namespace: 'restricted' },
-    };
-    if (name === 'archwright-agent') await t.rejects(dryRun(cluster, pod), /violates PodSecurity/);
-    else await t.resolves(dryRun(cluster, pod), name);
-    seen++;
+  for (const [name, template] of pods) {
+    const metadata = { ...template.metadata, name: `x-${name}`, namespace: 'restricted' };
+    const applied = dryRun(cluster, { ...template, apiVersion: 'v1', kind: 'Pod', metadata });
+    if (name === 'archwright-agent') await t.rejects(applied, /violates PodSecurity/);
+    else await t.resolves(applied, name);
   }
-  t.equal(seen, 9, 'webhook, controller, agent, report, four Jobs and the pod of helm test');
+  t.equal(pods.size, 9, 'webhook, controller, agent, report, four Jobs and the pod of helm test');
   await cluster.delete(priorityClass);
 }
