@@ -7,10 +7,16 @@ import { startCluster } from '../cluster/harness.ts';
 import { differencesFrom, steadyListing } from '../cluster/control-plane/listing.ts';
 import { changedIn, createHelm, kubectlOf } from '../helm/release.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
+import { helms } from '../programs/helm.ts';
 import { chart, render } from './helm.ts';
 import { applyWebhooks, webhooksOf } from './rendered.ts';
-import { checkSecondRelease } from './second-release.ts';
 import { valueSets } from './value-sets.ts';
+
+const definition = /CustomResourceDefinition "[a-z]+\.arch\.example"/;
+const marker = /MutatingWebhookConfiguration "archwright-once-per-cluster"/;
+const owner = /"meta\.helm\.sh\/release-name" must equal "second": current value is "archwright"/;
+const place = /"meta\.helm\.sh\/release-namespace" must equal "default": current value is "archwright"/;
+const foreign = /missing key "meta\.helm\.sh\/release-name"/;
 
 void t.test('the chart can be applied repeatedly', async (t) => {
   const cluster = await startCluster({ apiServerOnly: kubernetes }, t);
@@ -45,8 +51,47 @@ void t.test('the chart can be applied repeatedly', async (t) => {
     t.same(await differencesFrom(cluster, before), []);
   });
 
+  // It would act on the same pods. Helm names the existing release, or what plain manifests have created.
   await t.test('a second release is refused', async (t) => {
-    await checkSecondRelease(t, cluster);
+    const before = await steadyListing(cluster);
+    const elsewhere = 'default';
+    for (const name of helms) {
+      const helm = createHelm(name, cluster);
+      const refused = async (words: string, ...patterns: readonly RegExp[]): Promise<void> => {
+        const { code, text } = await helm.tryRun(`install ${words} --no-hooks`);
+        t.equal(code, 1, `${name}: ${words}`);
+        for (const pattern of patterns) t.match(text, pattern, `${name}: ${words}`);
+      };
+      await helm.run('install archwright', chart, '--no-hooks');
+      const first = await steadyListing(cluster);
+      await refused(`second ${chart} --namespace ${elsewhere}`, definition, owner, place);
+      await refused(`archwright ${chart} --namespace ${elsewhere}`, definition, place);
+      await refused(`second ${chart}`, definition, owner);
+      const sets = 'crds.install=false,fullnameOverride=other,rbac.create=false,protection.enabled=false';
+      await refused(`second ${chart} --namespace ${elsewhere} --set ${sets}`, marker, owner, place);
+      t.same(await differencesFrom(cluster, first), [], `${name}: no object was created`);
+      await helm.run('uninstall archwright --no-hooks');
+      // A release in another namespace takes over the custom resources that were kept.
+      const words = `--namespace ${elsewhere} --no-hooks`;
+      await helm.run(`install second ${chart} --take-ownership --set crds.keep=false`, words);
+      await helm.run('uninstall second', words);
+      t.same(await differencesFrom(cluster, before), [], `${name}: nothing is left`);
+
+      const kubectl = kubectlOf(cluster);
+      const plain = render('helm4', { crds: { keep: false } }, ['--no-hooks']);
+      await kubectl(['apply', '-f', '-'], plain);
+      for (const [value, object] of [
+        ['true', definition],
+        ['false', marker],
+      ] as const)
+        await refused(
+          `second ${chart} --namespace ${elsewhere} --set crds.install=${value}`,
+          object,
+          foreign,
+        );
+      await kubectl(['delete', '-f', '-', '--ignore-not-found'], plain);
+    }
+    t.same(await differencesFrom(cluster, before), []);
   });
 
   await t.test('a second kubectl apply changes nothing', async (t) => {
