@@ -24,7 +24,7 @@ export function pageOf({ inputs: requested, seed, workers, seconds, fuzzed }: Ru
   also writes the format, it must read back the same value.
 - A process must return no undocumented status of 500 or more, stay below the chart's memory limit, and answer a valid request after each batch.
 
-\`test/support/fuzz/targets.test.ts\` fails if a parser has no target.
+\`test/support/fuzz/parsers.test.ts\` fails if a parser has no target.
 
 The last run: ${fuzzed.length} targets, seed ${seed}, ${workers} worker processes, ${Math.ceil(seconds / 60)} minutes, **${total.toLocaleString('en')} inputs,
 ${findings} findings**, at most ${memory} MiB resident. To repeat it: \`npm run fuzz -- --seed ${seed} --inputs ${requested}\`.

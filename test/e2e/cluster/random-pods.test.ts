@@ -27,7 +27,8 @@ import {
   type PodProblem,
 } from './random-pods/run-cases.ts';
 import { generateCase, type Case } from '../../support/judge/generate.ts';
-import { expectedOf, expectedOfDaemon, nodesWithoutArchwright } from './random-pods/expected.ts';
+import { nodesWithoutArchwright } from '../../support/judge/model.ts';
+import { expectedOf, expectedOfDaemon } from './random-pods/expected.ts';
 import { nodes, policies, type ModelPolicy } from '../../support/judge/world.ts';
 import { isGated, podsOf, type PodNow } from './control-plane/pods.ts';
 import { startArchwright } from './archwright/start.ts';

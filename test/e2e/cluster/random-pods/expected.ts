@@ -1,9 +1,8 @@
 /** What is right for a pod in a cluster, where the times of lookups leave several results. */
 import type { Case } from '../../../support/judge/generate.ts';
 import { judge } from '../../../support/judge/judge.ts';
-import { boundOf, modelNodes, runsOn, selectsArchitecture } from '../../../support/judge/model.ts';
+import { boundOf, runsOn, selectsArchitecture } from '../../../support/judge/model.ts';
 import type { ModelPolicy } from '../../../support/judge/world.ts';
-import { selects, tolerates } from '../../../support/scheduler-model.ts';
 
 export interface Expected {
   readonly may: readonly string[];
@@ -11,13 +10,6 @@ export interface Expected {
   /** Nodes that its images, author and settings allow: a DaemonSet has a pod on each. */
   readonly able: readonly string[];
   readonly mayBeRefused: boolean;
-}
-
-/** Nodes that the pod may go to without archwright. */
-export function nodesWithoutArchwright({ pod: { spec } }: Case): readonly string[] {
-  return modelNodes
-    .filter((node) => selects(spec, node) && tolerates(spec.tolerations, node))
-    .map(({ name }) => name);
 }
 
 /** The expected result for a pod. @param wasGated whether archwright gated it */
