@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { run } from '../../cmd/run.ts';
-import { dockerConfig, resultsIn } from '../../cmd/world.ts';
 import { createCa } from '../../support/certificates.ts';
 import {
   helmChart,
@@ -71,7 +71,7 @@ for (const [name, find] of Object.entries(programs))
       if (config !== '') writeFileSync(login, config);
       const flags = ['--config', file, '--docker-config', login];
       const { code, out, err } = await run(['inspect', '--output', 'json', '--verbose', ...flags, ...names]);
-      return { code, text: out + err, results: out === '' ? [] : resultsIn(out) };
+      return { code, text: out + err, results: (JSON.parse(out) as { results: ImageFacts[] }).results };
     };
     const compare = async (prefix: string, config: string): Promise<void> => {
       for (const isByDigest of [false, true]) {
@@ -89,7 +89,7 @@ for (const [name, find] of Object.entries(programs))
     };
     /** Without credentials and with wrong ones: no facts, and no password in the output. */
     const refuses = async (host: string): Promise<void> => {
-      const wrong = dockerConfig(host, user.username, 'not-the-password');
+      const wrong = dockerConfig(host, 'not-the-password');
       for (const config of ['', wrong]) {
         const { code, results, text } = await inspect([`${host}/team/multi:1`], config);
         t.same([code, results[0]?.error?.code], [1, 'unauthorized'], text);
@@ -116,7 +116,7 @@ for (const [name, find] of Object.entries(programs))
     await throughMirror(t, open, find());
 
     const basic = await start('basic', { kind: 'htpasswd', line: htpasswd(user.username, user.password) });
-    await compare(`${basic}/team`, dockerConfig(basic, user.username, user.password));
+    await compare(`${basic}/team`, dockerConfig(basic));
     await refuses(basic);
     // docker-registry 2.8 cannot log in to a registry with Basic, so the mirror is always the newer one.
     await throughMirror(t, basic, distributionProgram());
@@ -133,14 +133,20 @@ for (const [name, find] of Object.entries(programs))
     });
     t.teardown(() => tokens.close());
     const token = await start('token', { kind: 'token', realm: tokens.realm, service, issuer, signer });
-    await compare(`${token}/team`, dockerConfig(token, user.username, user.password));
+    await compare(`${token}/team`, dockerConfig(token));
     const [anonymous] = (await inspect([`${token}/open/multi:1`], '')).results;
     t.same([writtenIn(anonymous), anonymous?.credentialSource], [three, 'anonymous']);
     await refuses(token);
   });
 
+/** A docker configuration with a login of the user. */
+function dockerConfig(host: string, password = user.password): string {
+  const auth = Buffer.from(`${user.username}:${password}`).toString('base64');
+  return JSON.stringify({ auths: { [host]: { auth } } });
+}
+
 /** Platforms as `os/architecture[/variant]`, sorted. */
-function writtenIn(facts: ReturnType<typeof resultsIn>[number] | undefined): readonly string[] {
+function writtenIn(facts: ImageFacts | undefined): readonly string[] {
   return (facts?.platforms ?? [])
     .map(({ os, architecture, variant }) => [os, architecture, variant].filter(Boolean).join('/'))
     .sort();
