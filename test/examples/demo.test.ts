@@ -53,20 +53,12 @@ t.test(
     tellsNoSecret(t, out);
     leavesNothing(t, demo);
 
-    const lines: [string, RegExp][] = [
-      ['mirrored.yaml', /nginx:1 +amd64 arm64 +mirror 127\.0\.0\.1:\d+ for docker\.io +.*\(docker-config\)/],
-      ['private-with-secret.yaml', /team\/app:1 +amd64 arm64 +private\.example +with the pod's pull secret/],
-      ['sidecars.yaml', /add \/spec\/affinity \{.*"values":\["amd64","arm64"\]/],
-      [
-        'unknown-image.yaml',
-        /unknown-image-gate: .*the proxy \S+ answered 504 \(for silent\.example\/shop\/web\)/,
-      ],
-      ['no-common-architecture.yaml', /message +no architecture can run all images: .*billing:1 has amd64/],
-      ['deployment-no-common.yaml', /warning +archwright: pods of this template cannot be placed/],
-      ['disabled.yaml', /skipped: disabled-by-pod/],
-    ];
-    for (const [file, pattern] of lines) like(t, blockOf(out, file), pattern, file);
-
+    like(
+      t,
+      blockOf(out, 'mirrored.yaml'),
+      /nginx:1 +amd64 arm64 +mirror 127\.0\.0\.1:\d+ for docker\.io +.*\(docker-config\)/,
+    );
+    like(t, blockOf(out, 'sidecars.yaml'), /add \/spec\/affinity \{.*"values":\["amd64","arm64"\]/);
     counted(t, out);
   },
 );
@@ -119,11 +111,7 @@ t.test('without --verbose, it shows one line per pod, then the requests, and no 
   const [, pods = ''] =
     /\n {2}pod +images +decision +why\n((?: {2}\S.*\n)+)\nRequests that each registry saw\n/.exec(out) ?? [];
   const lines: [string, RegExp][] = [
-    ['deployment-no-common', /unchanged +billing:1 has amd64, only:1 has arm64; a warning says/],
-    ['no-common-architecture', /billing:1 only:1 +refused +billing:1 has amd64, only:1 has arm64/],
-    ['own-node-selector', /kept +the pod constrains the architecture \(arm64\) itself/],
     ['private-with-secret', /app:1 +placed: amd64 arm64 +the image has these; read with the pull secret/],
-    ['sidecars', /placed: amd64 arm64 +init:1, sidecar:1, nested:1 lack s390x/],
     [
       'unknown-image',
       /waits: amd64 arm64 +web:no-such-tag is unknown \(not-found\), web:1 is unknown \(unavailable\)/,
