@@ -3,7 +3,6 @@
  * architecture, and from Debian its libraries and `chroot`, with which the agent runs programs of its node.
  * No shell, no package manager.
  */
-import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
@@ -20,6 +19,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '../programs/cache.ts';
+import { downloadPackages } from '../programs/debian.ts';
 
 export const architectures = ['amd64', 'arm64'] as const;
 export type Architecture = (typeof architectures)[number];
@@ -87,7 +87,9 @@ function makeRoot(architecture: Architecture, version: string, part: string): vo
   writeFileSync(join(root, 'etc/nsswitch.conf'), 'hosts: files dns\n');
 
   const unpacked = join(part, `debian-${architecture}`);
-  for (const deb of download(architecture, join(part, `apt-${architecture}`)))
+  const sources = [`debian ${suite}`, `debian-security ${suite}-security`];
+  const state = join(part, `apt-${architecture}`);
+  for (const deb of downloadPackages(state, sources, Object.keys(wanted), architecture))
     run('dpkg', ['-x', deb, unpacked]);
   for (const path of readdirSync(unpacked, { recursive: true, encoding: 'utf8' }).map((each) => `/${each}`)) {
     if (path.includes('/gconv/') || !Object.values(wanted).some((pattern) => pattern.test(path))) continue;
@@ -104,36 +106,4 @@ function makeRoot(architecture: Architecture, version: string, part: string): vo
   run('tar', ['-xzf', join(part, `${name}-${version}.tgz`), '-C', folder, 'package/bin/node']);
   copyFileSync(join(folder, 'package/bin/node'), join(root, 'usr/local/bin/node'));
   chmodSync(join(root, 'usr/local/bin/node'), 0o755);
-}
-
-/** With separate package lists, so that the machine's own do not change. @returns the packages' files */
-function download(architecture: Architecture, state: string): readonly string[] {
-  for (const path of ['lists/partial', 'archives/partial', 'debs'])
-    mkdirSync(join(state, path), { recursive: true });
-  const sources = join(state, 'sources.list');
-  const signed = '[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]';
-  writeFileSync(
-    sources,
-    `deb ${signed} http://deb.debian.org/debian ${suite} main\n` +
-      `deb ${signed} http://deb.debian.org/debian-security ${suite}-security main\n`,
-  );
-  writeFileSync(join(state, 'status'), '');
-  const options = {
-    'APT::Architecture': architecture,
-    'APT::Architectures': architecture,
-    'Dir::Etc::sourcelist': sources,
-    'Dir::State::lists': join(state, 'lists'),
-    'Dir::State::status': join(state, 'status'),
-    'Dir::Cache': state,
-    'APT::Sandbox::User': 'root',
-  };
-  const flags = Object.entries(options).flatMap(([key, value]) => ['-o', `${key}=${value}`]);
-  run('apt-get', [...flags, '-qq', 'update']);
-  const folder = join(state, 'debs');
-  execFileSync('apt-get', [...flags, '-qq', 'download', ...Object.keys(wanted)], {
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    timeout: 5 * 60_000,
-  });
-  return readdirSync(folder).map((file) => join(folder, file));
 }

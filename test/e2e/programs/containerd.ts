@@ -1,9 +1,10 @@
 /** The containerd versions of `e2e:node`: found, else unpacked from a Debian package, else built. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { cache, installed, onPath, run, say } from './cache.ts';
-import { built } from './helm.ts';
+import { downloadPackages } from './debian.ts';
+import { built } from './go.ts';
 import { kubernetesFolder } from './kubernetes.ts';
 
 interface Wanted {
@@ -101,13 +102,8 @@ function inDebian<T>(suite: string, use: (programs: string) => T | undefined): T
   say(`unpacking containerd from the Debian suite ${suite}`);
   const directory = join(cache, `unpack-${suite}-${process.pid}`);
   try {
-    const env = { APT_CONFIG: aptConfiguration(directory, suite) };
-    run('apt-get', ['update', '-qq'], env);
-    run(
-      'sh',
-      ['-c', 'cd "$1" && apt-get download -qq containerd && dpkg-deb -x containerd_*.deb .', 'sh', directory],
-      env,
-    );
+    for (const deb of downloadPackages(directory, [`debian ${suite}`], ['containerd']))
+      run('dpkg-deb', ['-x', deb, directory]);
     return use(join(directory, 'usr', 'bin'));
   } catch (error) {
     say(`cannot get the Debian suite ${suite}: ${(error as Error).message}`);
@@ -115,32 +111,4 @@ function inDebian<T>(suite: string, use: (programs: string) => T | undefined): T
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
-}
-
-/** apt with its own sources, lists, cache and status; only the keyring is this machine's. */
-function aptConfiguration(directory: string, suite: string): string {
-  for (const name of ['lists/partial', 'cache/archives/partial'])
-    mkdirSync(join(directory, name), { recursive: true });
-  const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
-  const sources = join(directory, 'sources.list');
-  writeFileSync(sources, `deb [signed-by=${keyring}] http://deb.debian.org/debian ${suite} main\n`);
-  const path = join(directory, 'apt.conf');
-  writeFileSync(
-    path,
-    Object.entries({
-      'Dir::State': directory,
-      'Dir::State::lists': join(directory, 'lists'),
-      'Dir::State::status': '/dev/null',
-      'Dir::Cache': join(directory, 'cache'),
-      'Dir::Etc::sourcelist': sources,
-      'Dir::Etc::sourceparts': '/dev/null',
-      'Dir::Etc::preferences': '/dev/null',
-      'Dir::Etc::preferencesparts': '/dev/null',
-      'Acquire::Languages': 'none',
-      'APT::Sandbox::User': 'root',
-    })
-      .map(([key, value]) => `${key} "${value}";\n`)
-      .join(''),
-  );
-  return path;
 }

@@ -2,8 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cache, say } from './cache.ts';
-import { downloadModule, buildSource } from './go.ts';
-import { createHash } from 'node:crypto';
+import { builtSource, downloadModule } from './go.ts';
 import { kubernetesModule, kubernetes } from './kubernetes.ts';
 
 const certManager = { path: 'github.com/cert-manager/cert-manager', version: 'v1.21.2' } as const;
@@ -86,15 +85,6 @@ function kept({ name, path, version, files }: Source): string {
 }
 
 export function certManagerProgram(): string {
-  const source = readFileSync(new URL('../cluster/cert-manager/main.go', import.meta.url), 'utf8');
-  // Comments do not change the program.
-  const digest = createHash('sha256')
-    .update(source.replaceAll(/^\s*\/\/.*$/gm, ''))
-    .digest('hex')
-    .slice(0, 8);
-  const path = join(cache, `cert-manager-${certManager.version}-${digest}`);
-  if (existsSync(path)) return path;
-  mkdirSync(cache, { recursive: true });
-  buildSource({ ...certManager, dependenciesOf: kubernetesModule(kubernetes) }, source, path);
-  return path;
+  const module = { ...certManager, dependenciesOf: kubernetesModule(kubernetes) };
+  return builtSource('cert-manager', module, new URL('../cluster/cert-manager/main.go', import.meta.url));
 }

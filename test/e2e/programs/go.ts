@@ -1,8 +1,9 @@
 /** Builds Go programs in a wrapper module that gets their module from the Go module proxy; no clone. */
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { onPath, refuseInBox, say } from './cache.ts';
+import { cache, onPath, refuseInBox, say } from './cache.ts';
 
 export interface GoModule {
   readonly path: string;
@@ -34,12 +35,25 @@ export function buildPackages(module: GoModule, programs: Readonly<Record<string
   });
 }
 
-/** Builds a program of our own from the packages of a module. @param source text of its `main.go` */
-export function buildSource(module: GoModule, source: string, output: string): void {
+/** @returns the path of a program in the cache, built if necessary */
+export function built(name: string, module: GoModule, package_: string): string {
+  const path = join(cache, `${name}-${module.version}`);
+  if (!existsSync(path)) buildPackages(module, { [package_]: path });
+  return path;
+}
+
+/** The same for a program of our own from the packages of a module. @param main its `main.go`; comments do not change it */
+export function builtSource(name: string, module: GoModule, main: URL): string {
+  const source = readFileSync(main, 'utf8');
+  const code = source.replaceAll(/^\s*\/\/.*$/gm, '');
+  const digest = createHash('sha256').update(code).digest('hex').slice(0, 8);
+  const output = join(cache, `${name}-${module.version}-${digest}`);
+  if (existsSync(output)) return output;
   withWrapper(module, [output], { 'main.go': source }, (wrapper) => {
     goBuild(wrapper, module, ['-o', join(wrapper, 'program'), '.']);
     renameSync(join(wrapper, 'program'), output);
   });
+  return output;
 }
 
 interface Downloaded {

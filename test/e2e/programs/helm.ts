@@ -1,9 +1,7 @@
 /** Helm 3 and 4, and a registry server that is built: found, else built into the cache. */
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { cache, installed } from './cache.ts';
-import { buildPackages, type GoModule } from './go.ts';
+import { installed } from './cache.ts';
+import { built, type GoModule } from './go.ts';
 
 export const helms = ['helm3', 'helm4'] as const;
 export type HelmName = (typeof helms)[number];
@@ -34,11 +32,4 @@ function isOfMajor(program: string, name: HelmName): boolean {
 export function distributionProgram(): string {
   const path = 'github.com/distribution/distribution/v3';
   return built('distribution', { path, version: 'v3.1.2' }, `${path}/cmd/registry`);
-}
-
-/** @returns the path of a program in the cache, built if necessary */
-export function built(name: string, module: GoModule, package_: string): string {
-  const path = join(cache, `${name}-${module.version}`);
-  if (!existsSync(path)) buildPackages(module, { [package_]: path });
-  return path;
 }
