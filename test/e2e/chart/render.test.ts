@@ -68,12 +68,14 @@ t.test('each setting is rendered into archwright.toml, which the program accepts
   }
 });
 
+/** Values of a field in the DaemonSets of agents. @param pattern with the value as its group */
+const inAgents = (values: object, pattern: RegExp): readonly string[] =>
+  objectsOf(render('helm4', values))
+    .filter(({ kind }) => kind === 'DaemonSet')
+    .flatMap((object) => [...JSON.stringify(object).matchAll(pattern)].map(([, value = '']) => value));
+
 t.test('agents need shared mounts only for directories in which nodes mount volumes', async (t) => {
-  const propagationOf = (values: object): string[] =>
-    objectsOf(render('helm4', values))
-      .filter(({ kind }) => kind === 'DaemonSet')
-      .flatMap((object) => [...JSON.stringify(object).matchAll(/"mountPropagation":"(\w+)"/g)])
-      .map(([, value = '']) => value);
+  const propagationOf = (values: object) => inAgents(values, /"mountPropagation":"(\w+)"/g);
   const kubeletConfig = { config: '/etc/plugins.yaml', binDir: '/opt/plugins' };
   t.same(propagationOf({}), Array(5).fill('None'));
   t.same(propagationOf({ kubeletConfig }), ['HostToContainer'], 'all of /');
@@ -90,11 +92,7 @@ t.test('agents need shared mounts only for directories in which nodes mount volu
 });
 
 t.test('agents mount the directories of their container runtime', async (t) => {
-  const pathsOf = (values: object): readonly string[] =>
-    objectsOf(render('helm4', values))
-      .filter(({ kind }) => kind === 'DaemonSet')
-      .flatMap((object) => [...JSON.stringify(object).matchAll(/"hostPath":\{"path":"([^"]+)"/g)])
-      .map(([, path = '']) => path);
+  const pathsOf = (values: object) => inAgents(values, /"hostPath":\{"path":"([^"]+)"/g);
   const common = ['/etc/ssl/certs', '/etc/systemd/system'];
   const crio = ['/etc/crio', '/etc/containers'];
   const containerdConfigPathCandidates = ['/etc/k0s/containerd.toml'];
