@@ -2,20 +2,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
-import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { render } from './helm.ts';
-import { objectsOf, withWebhooks, type Rendered } from './rendered.ts';
-
-interface Agent extends KubeObject {
-  readonly spec: Omit<Pod['spec'], 'volumes'> & { readonly volumes?: readonly Volume[] };
-}
-
-interface Volume {
-  readonly name: string;
-  readonly configMap?: { readonly name: string };
-  readonly hostPath?: { readonly path: string };
-  readonly projected?: { readonly sources: readonly { readonly secret?: object }[] };
-}
+import { objectsOf, podsIn, withWebhooks, type PodTemplate, type Rendered } from './rendered.ts';
 
 interface Role extends KubeObject {
   readonly rules?: readonly { readonly resources?: readonly string[] }[];
@@ -24,7 +13,7 @@ interface Role extends KubeObject {
 interface Example {
   readonly objects: readonly Rendered[];
   /** Pods of agents, by the name of their DaemonSet. */
-  readonly agents: ReadonlyMap<string, Agent>;
+  readonly agents: ReadonlyMap<string, PodTemplate>;
 }
 
 const checks: Readonly<Record<string, (t: Test, example: Example, text: string) => void>> = {
@@ -89,23 +78,19 @@ for (const [file, check] of Object.entries(checks)) {
   t.test(file, async (t) => {
     const text = readFileSync(file, 'utf8');
     const objects = objectsOf(render('helm4', parse(text) as object));
-    const sets = objects.filter(({ kind }) => kind === 'DaemonSet');
-    const agents = new Map(
-      sets.map(({ metadata, spec }) => [metadata?.name ?? '', spec?.template as unknown as Agent]),
-    );
+    const agents = podsIn(objects.filter(({ kind }) => kind === 'DaemonSet'));
     t.ok(agents.size > 0);
     check(t, { objects, agents }, text);
   });
 }
 
-function hostPaths({ spec }: Agent): readonly string[] {
+function hostPaths({ spec }: PodTemplate): readonly string[] {
   return spec.volumes?.flatMap(({ hostPath }) => hostPath?.path ?? []) ?? [];
 }
 
-function requiredBy({ spec }: Agent) {
-  const terms =
-    spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
-  return terms?.flatMap(({ matchExpressions }) => matchExpressions ?? []) ?? [];
+function requiredBy({ spec: { affinity } }: PodTemplate) {
+  const { nodeSelectorTerms } = affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution;
+  return nodeSelectorTerms.flatMap(({ matchExpressions }) => matchExpressions ?? []);
 }
 
 function configMap(objects: readonly Rendered[], name: string): Rendered | undefined {

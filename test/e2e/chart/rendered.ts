@@ -22,7 +22,13 @@ export interface PodSpec {
   };
   readonly tolerations: readonly { readonly key?: string }[];
   readonly imagePullSecrets?: readonly object[];
-  readonly volumes?: readonly { readonly name: string; readonly configMap?: { readonly name: string } }[];
+  readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly volumes?: readonly {
+    readonly name: string;
+    readonly configMap?: { readonly name: string };
+    readonly hostPath?: { readonly path: string };
+    readonly projected?: { readonly sources: readonly { readonly secret?: object }[] };
+  }[];
   readonly securityContext: object;
   readonly initContainers?: readonly ChartContainer[];
   readonly containers: readonly ChartContainer[];
