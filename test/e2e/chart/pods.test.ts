@@ -156,27 +156,6 @@ t.test(
   },
 );
 
-t.test('a field of a security context can be removed, as for OpenShift', async (t) => {
-  const parts = Object.fromEntries(
-    ['webhook', 'controller', 'agent', 'jobs'].map((part) => [
-      part,
-      {
-        podSecurityContext: { runAsUser: null, fsGroup: 2000 },
-        securityContext: { readOnlyRootFilesystem: null, capabilities: { add: ['NET_RAW'] } },
-      },
-    ]),
-  );
-  for (const [name, { securityContext, containers }] of podsOf(parts)) {
-    t.notOk('runAsUser' in securityContext, name);
-    t.match(securityContext, { fsGroup: 2000, seccompProfile: { type: 'RuntimeDefault' } }, name);
-    t.same(
-      containers[0]?.securityContext,
-      { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: ['NET_RAW'] } },
-      name,
-    );
-  }
-});
-
 t.test('an update with hostNetwork does not wait for a free node', async (t) => {
   const strategyOf = (values: object): object | undefined =>
     objectsOf(values).find(
