@@ -57,7 +57,7 @@ export interface AppOptions {
 
 export function createApp(options: AppOptions): Koa {
   const { log } = options;
-  const reviews = new Reviews(options);
+  const reviews = reviewsOf(options);
   const app = new Koa();
   app.on('error', (error: unknown) => {
     if (isClientFault(error)) log.debug({ err: error }, 'a client went away');
@@ -67,7 +67,7 @@ export function createApp(options: AppOptions): Koa {
   probes.get('/healthz', (ctx) => {
     ctx.body = 'ok\n';
   });
-  probes.get('/readyz', (ctx) => reviews.probe(ctx));
+  probes.get('/readyz', (ctx) => reviews.readiness(ctx));
   // Reviews have no route: to look for one costs an eighth of what a warm admission adds to bare HTTPS.
   app.use((ctx, next) => reviews.handle(ctx, next));
   app.use(probes.routes());
@@ -75,67 +75,61 @@ export function createApp(options: AppOptions): Koa {
   return app;
 }
 
-class Reviews {
-  readonly #options: AppOptions;
-  readonly #budget = new BodyBudget(maxBodiesBytes);
+function reviewsOf(options: AppOptions) {
+  const { mutator, paths, needsCertificate, inlineBudgetMs, ready, counters, clock, log } = options;
+  const { bodyTimeoutMs: timeoutMs = defaultBodyTimeoutMs } = options;
+  const budget = new BodyBudget(maxBodiesBytes);
 
-  constructor(options: AppOptions) {
-    this.#options = options;
-  }
-
-  handle(ctx: Koa.Context, next: Koa.Next): Promise<void> | void {
+  function handle(ctx: Koa.Context, next: Koa.Next): Promise<void> | void {
     const { method, url = '' } = ctx.req;
-    const { paths, mutator, inlineBudgetMs, needsCertificate } = this.#options;
     const route = paths.routeOf(url);
     if (route === undefined) return next();
     // The controller probes the path itself, so that it knows that this replica accepts it.
-    if (method === 'GET' || method === 'HEAD') return this.probe(ctx);
-    if (method !== 'POST') return this.refuse(ctx, 'method', 'send a review by POST');
+    if (method === 'GET' || method === 'HEAD') return readiness(ctx);
+    if (method !== 'POST') return refuse(ctx, 'method', 'send a review by POST');
     if (needsCertificate && !hasCertificate(ctx.req.socket))
-      return this.refuse(ctx, 'no-certificate', 'a client certificate is required');
-    if (route === 'validate') return this.#review(ctx, ({ uid }) => Promise.resolve({ uid, allowed: true }));
-    return this.#review(ctx, (request) => mutator.mutate(request, budgetMs(inlineBudgetMs(), url)));
+      return refuse(ctx, 'no-certificate', 'a client certificate is required');
+    if (route === 'validate') return review(ctx, ({ uid }) => Promise.resolve({ uid, allowed: true }));
+    return review(ctx, (request) => mutator.mutate(request, budgetMs(inlineBudgetMs(), url)));
   }
 
   /** Whether this replica is ready. */
-  probe(ctx: Koa.Context): void {
-    const { status, text } = probe(this.#options.ready);
+  function readiness(ctx: Koa.Context): void {
+    const { status, text } = probe(ready);
     ctx.status = status;
     ctx.body = text;
   }
 
-  async #review(
+  async function review(
     ctx: Koa.Context,
     answer: (request: AdmissionRequest) => Promise<AdmissionResponse>,
   ): Promise<void> {
     const type = ctx.req.headers['content-type'];
     if (type !== 'application/json' && !type?.startsWith('application/json;'))
-      return this.refuse(ctx, 'content-type', 'the content type must be application/json');
-    const { clock, counters, bodyTimeoutMs: timeoutMs = defaultBodyTimeoutMs } = this.#options;
-    const share = this.#budget.open();
+      return refuse(ctx, 'content-type', 'the content type must be application/json');
+    const share = budget.open();
     // The answer counts until it is sent: a slow client holds it in memory.
     ctx.res.once('close', () => share.release());
     try {
       const body = await readBody(ctx.req, { maxBytes: maxReviewBytes, timeoutMs, share });
       const started = clock.monotonic();
-      if (!share.grow(parsedBytes(body, this.#budget.isQuiet))) return this.#overloaded(ctx);
+      if (!share.grow(parsedBytes(body, budget.isQuiet))) return overloaded(ctx);
       const text = formatReview(await answer(parseReview(body)));
-      if (!share.grow(text.length)) return this.#overloaded(ctx);
+      if (!share.grow(text.length)) return overloaded(ctx);
       send(ctx, text);
       counters.seconds.observe((clock.monotonic() - started) / 1000);
     } catch (error) {
-      if (error instanceof BadReview) this.refuse(ctx, error.code, error.message);
-      else if (error instanceof BodyError) this.refuse(ctx, reasonOf(error), error.message);
+      if (error instanceof BadReview) refuse(ctx, error.code, error.message);
+      else if (error instanceof BodyError) refuse(ctx, reasonOf(error), error.message);
       else throw error;
     }
   }
 
-  #overloaded(ctx: Koa.Context): void {
-    this.refuse(ctx, 'overloaded', 'too many reviews are in progress; try again');
+  function overloaded(ctx: Koa.Context): void {
+    refuse(ctx, 'overloaded', 'too many reviews are in progress; try again');
   }
 
-  refuse(ctx: Koa.Context, reason: BadRequestReason, message: string): void {
-    const { counters, log } = this.#options;
+  function refuse(ctx: Koa.Context, reason: BadRequestReason, message: string): void {
     counters.refused(reason);
     log.debug({ reason, peer: ctx.req.socket.remoteAddress }, 'a request was not an admission review');
     ctx.status = statusByReason[reason];
@@ -144,6 +138,8 @@ class Reviews {
     if (closing.has(reason)) ctx.set('connection', 'close');
     ctx.body = `${message}\n`;
   }
+
+  return { handle, readiness, refuse };
 }
 
 function reasonOf({ code }: BodyError): BadRequestReason {

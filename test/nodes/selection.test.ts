@@ -142,30 +142,28 @@ t.test('in an index without platforms runtimes use only the first manifest', asy
   }
 });
 
-t.test('an image runs only on its CPU level or higher', async (t) => {
-  const cases: [index: string, node: NodeClass, level: 1 | 2 | 3 | 4, expected: string][] = [
-    ['amd64', amd64, 1, 'runs 0'],
-    ['amd64', amd64, 3, 'depends 0 on CPU level'],
-    ['amd64', linux('amd64', { amd64Level: 2 }), 3, 'refused 0'],
-    ['amd64', linux('amd64', { amd64Level: 3 }), 3, 'runs 0'],
-    ['arm64', linux('arm64'), 4, 'runs 0'],
-  ];
-  for (const [index, node, level, expected] of cases)
-    t.equal(outcome(index, node, level), expected, `${index} needs ${level} on ${JSON.stringify(node)}`);
-});
-
-t.test('a single manifest is pulled, and runs if the CPU supports it', async (t) => {
-  const cases: [manifest: string, node: NodeClass, expected: string][] = [
-    ['amd64', amd64, 'runs 0'],
-    ['arm64', amd64, 'refused 0'],
-    ['386', linux('amd64', local), 'runs 0'],
-    ['amd64/v3', linux('amd64', local), 'depends 0 on CPU level'],
-    ['amd64/v3', linux('amd64', { ...local, amd64Level: 3 }), 'runs 0'],
-    ['arm64/v9', linux('arm64', local), 'depends 0 on CPU variant'],
-    ['arm/v7', linux('arm64', local), 'depends 0 on AArch32'],
-  ];
-  for (const [manifest, node, expected] of cases)
-    t.equal(outcome(manifest, node, 1, 'manifest'), expected, `${manifest} on ${JSON.stringify(node)}`);
+t.test('an image runs only on its CPU level or higher; a single manifest is pulled as it is', async (t) => {
+  const cases: [written: string, node: NodeClass, level: 1 | 2 | 3 | 4, form: ImageForm, expected: string][] =
+    [
+      ['amd64', amd64, 1, 'index', 'runs 0'],
+      ['amd64', amd64, 3, 'index', 'depends 0 on CPU level'],
+      ['amd64', linux('amd64', { amd64Level: 2 }), 3, 'index', 'refused 0'],
+      ['amd64', linux('amd64', { amd64Level: 3 }), 3, 'index', 'runs 0'],
+      ['arm64', linux('arm64'), 4, 'index', 'runs 0'],
+      ['amd64', amd64, 1, 'manifest', 'runs 0'],
+      ['arm64', amd64, 1, 'manifest', 'refused 0'],
+      ['386', linux('amd64', local), 1, 'manifest', 'runs 0'],
+      ['amd64/v3', linux('amd64', local), 1, 'manifest', 'depends 0 on CPU level'],
+      ['amd64/v3', linux('amd64', { ...local, amd64Level: 3 }), 1, 'manifest', 'runs 0'],
+      ['arm64/v9', linux('arm64', local), 1, 'manifest', 'depends 0 on CPU variant'],
+      ['arm/v7', linux('arm64', local), 1, 'manifest', 'depends 0 on AArch32'],
+    ];
+  for (const [written, node, level, form, expected] of cases)
+    t.equal(
+      outcome(written, node, level, form),
+      expected,
+      `${form} ${written}, ${level}, on ${JSON.stringify(node)}`,
+    );
 });
 
 t.test('Windows images need a matching Windows version', async (t) => {

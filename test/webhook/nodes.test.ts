@@ -103,17 +103,18 @@ test('a compromised agent can exclude only its own node', async (t) => {
 
 const image = 'registry.example/team/app:1';
 
+async function pulling(t: Test, scripts: readonly Script[]) {
+  const { fleet, agents } = await setupFleet(t, scripts);
+  const cache = new FactsCache({ source: fleet, log: recordingLog().log });
+  const policies = { policyOf: () => ({ ...defaultPolicy, requirePullableNodes: true }) };
+  return { agents, ...(await serve(t, { cache, fleet, policies, level: 'debug' })) };
+}
+
 test('a pod with a private image excludes nodes that cannot pull it, a template does not', async (t) => {
-  const { fleet, agents } = await setupFleet(t, [
+  const { agents, admit, admitPod, metric, lines } = await pulling(t, [
     { fingerprint: 'poor', node: 'node-poor', architecture: 'amd64', facts: denied('unauthorized') },
     { fingerprint: 'able', node: 'node-able', architecture: 'amd64' },
   ]);
-  const { admit, admitPod, metric, lines } = await serve(t, {
-    cache: new FactsCache({ source: fleet, log: recordingLog().log }),
-    fleet,
-    level: 'debug',
-    policies: { policyOf: () => ({ ...defaultPolicy, requirePullableNodes: true }) },
-  });
   const requestCounts = (): readonly number[] => agents.map(({ requests }) => requests.length);
   const template = await admit(
     workload('DaemonSet', { metadata: { name: 'd' }, spec: { template: { spec: podOf([image]).spec } } }),
@@ -139,15 +140,10 @@ test('a pod with a private image excludes nodes that cannot pull it, a template 
 });
 
 test('agents without node names exclude no node', async (t) => {
-  const { fleet } = await setupFleet(t, [
+  const { admitPod, metric } = await pulling(t, [
     { fingerprint: 'able', node: 'node-able', architecture: 'amd64' },
     { fingerprint: 'poor', architecture: 'amd64', facts: denied('unauthorized') },
   ]);
-  const { admitPod, metric } = await serve(t, {
-    cache: new FactsCache({ source: fleet, log: recordingLog().log }),
-    fleet,
-    policies: { policyOf: () => ({ ...defaultPolicy, requirePullableNodes: true }) },
-  });
   const { operations, required } = await admitPod([image]);
   t.strictSame(required, ['amd64', 'arm64']);
   t.notMatch(JSON.stringify(operations), /hostname/);

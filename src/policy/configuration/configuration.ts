@@ -11,7 +11,6 @@ import {
   environmentLayer,
   fileLayer,
   flagLayer,
-  unreadableLayer,
   type Layer,
   type Place,
   type Problem,
@@ -136,7 +135,7 @@ async function readFileLayer(
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const message = error.message.replace(`${file}: `, '');
-    return { layer: unreadableLayer({ kind: 'file', where: file, key: '', message }) };
+    return { layer: { values: new Map(), problems: [{ kind: 'file', where: file, key: '', message }] } };
   }
 }
 

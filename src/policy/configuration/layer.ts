@@ -73,14 +73,14 @@ export const serviceVariable =
   /^ARCHWRIGHT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
 
 export function fileLayer(settings: Settings, file: string, text: string): Layer {
-  const collector = new Collector(settings);
+  const collector = collectorOf(settings);
   let document: TomlDocument;
   try {
     document = parseToml(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const place: Place = { kind: 'file', where: `${file}:${error.where}`, line: error.where };
-    return unreadableLayer({ ...place, key: '', message: error.message });
+    return { values: new Map(), problems: [{ ...place, key: '', message: error.message }] };
   }
   const place = (path: Path): Place => {
     const line = document.lineOf(path);
@@ -106,16 +106,11 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
   return collector;
 }
 
-/** The layer of a source that cannot be read at all. */
-export function unreadableLayer(problem: Problem): Layer {
-  return { values: new Map(), problems: [problem] };
-}
-
 export function environmentLayer(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
 ): Layer {
-  const collector = new Collector(settings);
+  const collector = collectorOf(settings);
   const keys = new Map(Object.keys(settings).map((key) => [variableName(key), key]));
   for (const [name, text] of Object.entries(env)) {
     if (text === undefined || !name.startsWith('ARCHWRIGHT_')) continue;
@@ -132,36 +127,29 @@ export function environmentLayer(
 
 /** @param flags texts by TOML key; lists separated by commas, `true` and `false` for switches */
 export function flagLayer(settings: Settings, flags: Readonly<Record<string, string>>): Layer {
-  const collector = new Collector(settings);
+  const collector = collectorOf(settings);
   for (const [key, text] of Object.entries(flags)) {
     collector.addText(key, text, { kind: 'flag', where: `--${flagName(key)}` });
   }
   return collector;
 }
 
-class Collector implements Layer {
-  readonly values = new Map<string, Written>();
-  readonly problems: Problem[] = [];
-  readonly #settings: Settings;
-
-  constructor(settings: Settings) {
-    this.#settings = settings;
+function collectorOf(settings: Settings) {
+  const values = new Map<string, Written>();
+  const problems: Problem[] = [];
+  function problem(place: Place, key: string, message: string): void {
+    problems.push({ ...place, key, message });
   }
-
-  problem(place: Place, key: string, message: string): void {
-    this.problems.push({ ...place, key, message });
-  }
-
-  add(key: string, raw: unknown, place: Written['place']): void {
-    const value = this.#settings[key]?.kind.read(raw, (message, path = []) =>
-      this.problem(place(path), describePath([...key.split('.'), ...path]), message),
+  function add(key: string, raw: unknown, place: Written['place']): void {
+    const value = settings[key]?.kind.read(raw, (message, path = []) =>
+      problem(place(path), describePath([...key.split('.'), ...path]), message),
     );
-    if (value !== undefined) this.values.set(key, { value, place });
+    if (value !== undefined) values.set(key, { value, place });
   }
-
-  addText(key: string, text: string, place: Place): void {
-    const before = this.problems.length;
-    const raw = this.#settings[key]?.kind.fromText(text, (message) => this.problem(place, key, message));
-    if (this.problems.length === before) this.add(key, raw, () => place);
+  function addText(key: string, text: string, place: Place): void {
+    const before = problems.length;
+    const raw = settings[key]?.kind.fromText(text, (message) => problem(place, key, message));
+    if (problems.length === before) add(key, raw, () => place);
   }
+  return { values, problems, problem, add, addText };
 }

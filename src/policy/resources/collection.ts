@@ -41,13 +41,14 @@ export interface ResourceSources {
 export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics }: ResourceSources) {
   const listeners: (() => void)[] = [];
   const changed = (): void => listeners.forEach((listener) => listener());
-  const clusters = new Collected(clusterConfigs, (each) => readClusterConfig(each).value, changed);
-  const pods = new Collected(podConfigs, (each) => readPodConfig(each).value, changed, byPrecedence);
-  const rolling = new Collected(
+  const clusters = collected(clusterConfigs, (each) => readClusterConfig(each).value, changed);
+  const pods = collected(podConfigs, (each) => readPodConfig(each).value, changed, byPrecedence);
+  const rolling = collected(
     rollouts,
     (each): RolloutScope | undefined => readRollout(each).value,
     () => undefined,
     byAge,
+    ({ newPods }) => newPods !== undefined,
   );
   if (metrics) {
     const show = itemCounts(metrics, customResources);
@@ -66,58 +67,48 @@ export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics
     /** The valid ones of a namespace by precedence. */
     podsIn: (namespace: string) => pods.in(namespace),
     /** The rollouts of a namespace that affect new pods, the oldest first. */
-    rolloutsIn: (namespace: string) => rolling.in(namespace, ({ newPods }) => newPods !== undefined),
+    rolloutsIn: (namespace: string) => rolling.in(namespace),
     /** Called when an object changes that is not a rollout. */
     onChange: (listener: () => void): void => void listeners.push(listener),
   };
 }
 
-/** Objects of one kind; `undefined`: an invalid one. Sorted at first use: a namespace can have thousands. */
-class Collected<T> {
-  readonly #read: (object: KubeObject) => T | undefined;
-  readonly #order: ((a: T, b: T) => number) | undefined;
-  readonly #all = new Store<{ readonly value: T | undefined }>();
-  readonly #sorted = new Map<string, readonly T[]>();
-
-  constructor(
-    source: ObjectSource | undefined,
-    read: (object: KubeObject) => T | undefined,
-    changed: () => void,
-    order?: (a: T, b: T) => number,
-  ) {
-    this.#read = read;
-    this.#order = order;
-    for (const object of source?.values() ?? [])
-      this.#take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
-    source?.onEach(({ namespace, name, object }) => {
-      this.#take(namespace, name, object);
-      changed();
-    });
-  }
-
+/**
+ * Objects of one kind; `undefined`: an invalid one. Sorted at first use: a namespace can have thousands.
+ * @param isUsed which valid ones of a namespace count. Default: all
+ */
+function collected<T>(
+  source: ObjectSource | undefined,
+  read: (object: KubeObject) => T | undefined,
+  changed: () => void,
+  order?: (a: T, b: T) => number,
+  isUsed: (each: T) => boolean = () => true,
+) {
+  const all = new Store<{ readonly value: T | undefined }>();
+  const sorted = new Map<string, readonly T[]>();
   /** @param object `undefined`: it is gone */
-  #take(namespace: string, name: string, object: KubeObject | undefined): void {
-    this.#all.set(namespace, name, object && { value: this.#read(object) });
-    this.#sorted.delete(namespace);
+  function take(namespace: string, name: string, object: KubeObject | undefined): void {
+    all.set(namespace, name, object && { value: read(object) });
+    sorted.delete(namespace);
   }
-
-  get(namespace: string, name: string): T | undefined {
-    return this.#all.get(namespace, name)?.value;
-  }
-
-  /** @param isUsed always the same */
-  in(namespace: string, isUsed: (each: T) => boolean = () => true): readonly T[] {
-    const known = this.#sorted.get(namespace);
-    if (known) return known;
-    const all = [...this.#all.values(namespace)];
-    const found = all.flatMap(({ value }) => (value !== undefined && isUsed(value) ? [value] : []));
-    found.sort(this.#order);
-    // Namespaces without objects take no room.
-    if (all.length > 0) this.#sorted.set(namespace, found);
-    return found;
-  }
-
-  values(): readonly (T | undefined)[] {
-    return [...this.#all.values()].map(({ value }) => value);
-  }
+  for (const object of source?.values() ?? [])
+    take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
+  source?.onEach(({ namespace, name, object }) => {
+    take(namespace, name, object);
+    changed();
+  });
+  return {
+    get: (namespace: string, name: string) => all.get(namespace, name)?.value,
+    in: (namespace: string): readonly T[] => {
+      const known = sorted.get(namespace);
+      if (known) return known;
+      const present = [...all.values(namespace)];
+      const found = present.flatMap(({ value }) => (value !== undefined && isUsed(value) ? [value] : []));
+      found.sort(order);
+      // Namespaces without objects take no room.
+      if (present.length > 0) sorted.set(namespace, found);
+      return found;
+    },
+    values: () => [...all.values()].map(({ value }) => value),
+  };
 }

@@ -1,20 +1,30 @@
-/** Patches of admissions. */
+/** Patches of admissions and of gated pods. `gated-properties.test.ts` has properties of all of these. */
+import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'tap';
-import type { ObjectMeta, Pod } from '../../../src/kube/api/objects.ts';
+import type { ObjectMeta, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
+import { decide } from '../../../src/placement/decide.ts';
 import type { Operation } from '../../../src/placement/decision.ts';
+import { patchGatedPod, ungatedPod } from '../../../src/placement/patch/patch.ts';
+import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
+import { gatedUpdateFaults } from '../../support/gated-model.ts';
 import { like } from '../../support/like.ts';
 import {
+  applied,
   archIn,
   failed,
   inputOf,
+  isIn,
   notIn,
   onArch,
   place,
   podOf,
+  requiring,
   termOf,
+  termsOf,
+  withLabels,
   type Known,
 } from '../../support/placement-input.ts';
 
@@ -150,8 +160,7 @@ test('the annotation is added at the highest absent object', async (t) => {
 });
 
 test('an admission patch has no `test`, and removes only our annotations and label', async (t) => {
-  const gates = [{ name: 'arch.example/scheduling-gate' }];
-  const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
+  const first = place(inputOf(podOf(['b'], { schedulingGates: gates.slice(1) }), { b: 'amd64' }, hard));
   const unmet: Partial<Policy> = {
     preferences: [{ weights: { s390x: 100 }, origin: 'test' }],
     preferenceMode: 'hard',
@@ -197,4 +206,88 @@ test('templates get no label', async (t) => {
   const template = place({ ...inputOf(podOf(['a']), { a: 'amd64' }), template: 'DaemonSet' });
   t.ok(template.patch.length > 0);
   t.equal(template.pod.metadata?.labels, undefined);
+});
+
+const gates = [{ name: 'x.example/first' }, { name: 'arch.example/scheduling-gate' }];
+const gatedKnown: Known = { both: 'amd64 arm64', arm: 'arm64', intel: 'amd64', many: 'amd64 arm64 s390x' };
+
+function gatedPod(
+  images: readonly string[],
+  spec: Partial<PodSpec> = {},
+  metadata: Pod['metadata'] = {},
+): Pod {
+  return podOf(images, { schedulingGates: gates, ...spec }, { resourceVersion: '41', ...metadata });
+}
+
+function decided(gated: Pod, policy: Partial<Policy> = {}) {
+  const input = inputOf(gated, gatedKnown, {
+    onUnknownImage: 'fallback',
+    onNoCommonArchitecture: 'pend',
+    ...policy,
+  });
+  const decision = decide({ ...input, waiting: true });
+  const patch = patchGatedPod(gated, decision);
+  const pod = applied(gated, patch);
+  assert.deepEqual(gatedUpdateFaults(gated, pod), []);
+  return { decision, patch, pod };
+}
+
+test('the patch checks the resourceVersion, places the pod, removes only our gate and writes the record', async (t) => {
+  t.strictSame(
+    decided(gatedPod(['arm'])).patch.map(({ op, path }) => `${op} ${path}`),
+    [
+      'replace /metadata/resourceVersion',
+      'add /spec/affinity',
+      'add /spec/schedulingGates',
+      'add /metadata/annotations',
+    ],
+  );
+  const guard = { op: 'replace', path: '/metadata/resourceVersion', value: '41' };
+  t.strictSame(decided(gatedPod(['arm'])).patch[0], guard);
+  t.strictSame(ungatedPod(gatedPod(['arm'])), [
+    guard,
+    { op: 'add', path: '/spec/schedulingGates', value: [gates[0]] },
+  ]);
+  t.strictSame(ungatedPod(podOf(['arm'])), [], 'no gate, no guard');
+});
+
+test('a skipped pod only loses the gate', async (t) => {
+  const { patch, decision } = decided(
+    gatedPod(['arm'], {}, { labels: { 'arch.example/placement': 'disabled' } }),
+  );
+  t.equal(decision.skip, 'disabled-by-pod');
+  t.equal(patch.length, 2);
+  const denied = decide(inputOf(gatedPod(['arm', 'intel']), gatedKnown, { onNoCommonArchitecture: 'deny' }));
+  t.equal(patchGatedPod(gatedPod(['arm', 'intel']), denied).length, 2, 'a gated pod cannot be denied');
+});
+
+test('terms that cannot be multiplied get one group of architectures', async (t) => {
+  const architectures = { arm64: withLabels({ pool: 'p' }), s390x: withLabels({ pool: 'q' }) };
+  const zone = isIn('zone', 'a');
+  const notIntel = { key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64', 's390x'] };
+  const affinity = requiring(termOf(zone), termOf(notIntel)).affinity ?? {};
+  /** Architectures added to each term, and those of the record. */
+  const chosen = (policy: Partial<Policy>): string => {
+    const { pod } = decided(gatedPod(['many'], { affinity }), { architectures, ...policy });
+    const added = termsOf(pod)?.map(({ matchExpressions = [] }) => matchExpressions[1]) ?? [];
+    for (const expression of added) like(t, expression, { key: 'kubernetes.io/arch', operator: 'In' });
+    const recorded = recordedIn(inputOf(pod, {}, { architectures }))?.architectures;
+    return `${added.map((each) => each?.values?.join('|')).join(', ')}: ${recorded?.join(' ')}`;
+  };
+  t.equal(chosen({}), 'amd64, arm64: amd64 arm64', 'the first; a term that allows only one gets that one');
+  const preferences = [{ weights: { s390x: 1 }, origin: 'configuration' }];
+  t.equal(chosen({ preferences }), 's390x, arm64: arm64 s390x', 'the preferred one');
+  const fewer = { architectures: { s390x: architectures.s390x } };
+  t.equal(chosen(fewer), 'amd64|arm64, amd64|arm64: amd64 arm64', 'the group with the most architectures');
+});
+
+test('the state label follows the decision; a pod without one gets none', async (t) => {
+  const labeled = (images: readonly string[], more: Readonly<Record<string, string>> = {}) =>
+    gatedPod(images, {}, { labels: { [keys.placementState]: 'gated', ...more } });
+  t.strictSame(decided(labeled(['arm'])).patch.at(-1), { op: 'add', path: label, value: 'placed' });
+  t.strictSame(ungatedPod(labeled(['arm'])).at(-1), { op: 'remove', path: label });
+  const skipped = decided(labeled(['arm'], { 'arch.example/placement': 'disabled' }));
+  t.strictSame(skipped.patch.at(-1), { op: 'remove', path: label });
+  const unmet = decided(labeled(['arm', 'intel']), { onNoCommonArchitecture: 'allow' });
+  like(t, unmet.patch.at(-1)?.path, label);
 });
