@@ -1,4 +1,7 @@
-/** What a decision of a waiting pod needs: everything that its policy depends on, nodes that can pull, and rollouts. */
+/**
+ * What a decision of a waiting pod needs: everything that its policy depends on, nodes that can pull, rollouts, and
+ * pods beyond the bounds of the cache, which are read again.
+ */
 import t from 'tap';
 import { sealsBy, watchRecordKey } from '../../../../src/cluster/record-seal.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
@@ -12,14 +15,15 @@ import { createPolicies, policyFor } from '../../../../src/policy/effective/poli
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { rollout } from '../../../policy/resources/objects.ts';
 import { createSource } from '../../../policy/resources/source.ts';
-import { isIn, notIn, termOf } from '../../../support/placement-input.ts';
+import { isIn, notIn, requiring, termOf } from '../../../support/placement-input.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 import { keys } from '../../../../src/names/keys.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { controllerRef } from '../../objects.ts';
-import { archIn, gated, newStore, startGates, termsOf } from './support.ts';
+import { like } from '../../../support/like.ts';
+import { archIn, gated, newStore, startGates, termsOf, theirs } from './support.ts';
 
 const known = { arm: 'arm64', both: 'amd64 arm64' };
 
@@ -239,3 +243,49 @@ for (const [when, data] of [
     t.strictSame(preferredOf(gates.pod('web')), preferred);
   });
 }
+
+const mebibyte = 1024 * 1024;
+
+/** The cache holds two pods of a mebibyte per namespace, and 16 MiB of large waiting pods in total. */
+const large = Array.from({ length: 16 }, (_, index) => {
+  const values = Array.from({ length: 1024 }, (_, each) => `${index}-${each}-`.padEnd(1024, 'v'));
+  const spec = requiring(termOf(isIn('zone', ...values)));
+  return gated(`large-${String(index).padStart(2, '0')}`, ['both'], spec);
+});
+
+t.test('pods that exceed the bounds are placed, a few per second', async (t) => {
+  const gates = await startGates(t, [...large, gated('small', ['both'])], { known: { both: 'amd64 arm64' } });
+  const refused = (await gates.series('archwright_controller_large_objects{watch="waitingPods"}')) ?? 0;
+  t.ok(refused >= 8, `${refused} pods`);
+  await gates.opened(large.length - refused + 1);
+  t.notOk(gates.isGated('small'));
+  await gates.pass(25_000);
+  await gates.opened(large.length + 1);
+  const reads = gates.store.received(/^GET .*\/pods\/large-/);
+  t.equal(reads.length, refused, 'one read per pod');
+  for (const { metadata } of large) {
+    const pod = gates.pod(metadata?.name ?? '');
+    const [term] = termsOf(pod) ?? [];
+    t.equal(JSON.stringify(term).length > mebibyte, true, 'its own affinity stays');
+    like(t, term?.matchExpressions?.at(-1), isIn('kubernetes.io/arch', 'amd64', 'arm64'));
+    t.strictSame(pod.spec.schedulingGates, [theirs]);
+  }
+});
+
+t.test('a pod beyond the bounds that is not found, although the cache has it, is read again', async (t) => {
+  const gates = await startGates(t, [...large, gated('small', ['both'])]);
+  const end = gates.store.fault(/^GET .*\/pods\/large-/, { status: 404 });
+  gates.known = { both: 'amd64' };
+  gates.answer();
+  await gates.pass(30_000);
+  t.ok(gates.isGated('large-15'));
+  t.notOk(gates.isGated('small'));
+  const { length: reads } = gates.store.received(/^GET .*\/pods\/large-/);
+  end();
+  // Reading a large pod takes real time, so no number of seconds of the fake clock is enough.
+  await gates.store.until(async () => {
+    await gates.pass(1000);
+    return !gates.isGated('large-15');
+  });
+  t.ok(reads < 100, `${reads} reads in half a minute`);
+});
