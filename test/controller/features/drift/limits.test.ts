@@ -135,6 +135,12 @@ t.test('with `driftInterval` 0s, there are no checks, and earlier notes are remo
   t.equal(test.notes().length, 1);
   test.registry.clearRequests();
   test.leader.configure({ driftInterval: 0 });
+  const stop = test.store.fault(/^PATCH .*configmaps/, { status: 409 });
+  const reads = () => test.store.received(/^GET .*configmaps/).length;
+  const before = reads();
+  await t.rejects(test.reconcile(), { code: 'conflict' });
+  t.equal(reads() - before, 5, 'a few tries');
+  stop();
   await test.advance(24 * hour);
   t.strictSame(test.notes(), []);
   t.strictSame(test.counts(), { head: 0, get: 0 });

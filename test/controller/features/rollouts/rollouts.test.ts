@@ -7,6 +7,7 @@ import {
   RolloutReconciler,
   rollouts as rolloutsFeature,
 } from '../../../../src/controller/features/rollouts/rollouts.ts';
+import type { Caches } from '../../../../src/controller/state/caches.ts';
 import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { evictions, rolloutPath, startWorld, digest, podPath, type PodOptions, type World } from './world.ts';
 import { like } from '../../../support/like.ts';
@@ -106,80 +107,79 @@ t.test('the rollout goes through its steps until it is complete', async (t) => {
   t.strictSame(world.evicted(), []);
 });
 
+/** A reconciler with caches that are late. */
+function reconcilerWith(world: World, late: Partial<Caches>): RolloutReconciler {
+  const leader = { ...world.leader, caches: { ...world.leader.caches, ...late } };
+  return new RolloutReconciler(leader, new PodCounts(leader));
+}
+
 /** Reconciles as often as the default of `evictionsPerMinute` allows an eviction. */
-async function looks(world: Awaited<ReturnType<typeof startWorld>>, count: number): Promise<void> {
+async function looks(world: World, count: number): Promise<void> {
   for (let look = 0; look < count; look += 1) {
     await world.clock.advance(2000);
     await world.reconcile();
   }
 }
 
-t.test(
-  'three crashing pods: it rolls back at once, and evicts them; a late cache does not undo it',
-  async (t) => {
-    const world = await startWorld(t, { steps: ['50%'] });
-    const { caches } = world.leader;
-    pods(world, 10, 0);
-    await world.reconcile();
-    pods(world, 10, 5);
-    for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false, restarts: 2 });
-    t.equal((await world.reconcile()).phase, 'Progressing', 'two are not enough');
-    const late = caches.rollouts.get('shop', 'web');
-    world.pod('arm-2', { ...onArm, ready: false, restarts: 2 });
-    like(t, await world.reconcile(), {
-      phase: 'RolledBack',
-      newPods: 'Other',
-      share: '0%',
-      attempt: 1,
-      message: /3 of 5 pods on arm64 are unhealthy/,
-      conditions: [{}, {}, { type: 'Degraded', status: 'True', reason: 'RolledBack' }],
-    });
-    t.equal(world.evicted().length, 1, '`evictionsPerMinute` limits a rollback too');
-    await looks(world, 2);
-    t.strictSame(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'unready pods first');
-    like(t, world.events.at(-1), { type: 'Warning', reason: 'RolloutRolledBack' });
-    t.equal(await world.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
-    await looks(world, 2);
-    t.equal(world.evicted().length, 5, 'then the ready pods');
-    pods(world, 10, 0);
-    await world.settled();
-    const rollouts = { ...caches.rollouts, get: () => late, values: () => (late ? [late] : []) };
-    const leader = { ...world.leader, caches: { ...caches, rollouts } };
-    const reconciler = new RolloutReconciler(leader, new PodCounts(leader));
-    await t.rejects(reconciler.reconcile('shop/web'), { code: 'conflict' });
-    t.equal(world.status().phase, 'RolledBack');
-  },
-);
+t.test('three crashing pods: it rolls back at once, and evicts them', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  const { caches } = world.leader;
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 5);
+  for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false, restarts: 2 });
+  t.equal((await world.reconcile()).phase, 'Progressing', 'two are not enough');
+  const late = caches.rollouts.get('shop', 'web');
+  world.pod('arm-2', { ...onArm, ready: false, restarts: 2 });
+  like(t, await world.reconcile(), {
+    phase: 'RolledBack',
+    newPods: 'Other',
+    share: '0%',
+    attempt: 1,
+    message: /3 of 5 pods on arm64 are unhealthy/,
+    conditions: [{}, {}, { type: 'Degraded', status: 'True', reason: 'RolledBack' }],
+  });
+  t.equal(world.evicted().length, 1, '`evictionsPerMinute` limits a rollback too');
+  await looks(world, 2);
+  t.strictSame(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'unready pods first');
+  like(t, world.events.at(-1), { type: 'Warning', reason: 'RolloutRolledBack' });
+  t.equal(await world.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
+  await looks(world, 2);
+  t.equal(world.evicted().length, 5, 'then the ready pods');
+  pods(world, 10, 0);
+  await world.settled();
+  const rollouts = { ...caches.rollouts, get: () => late, values: () => (late ? [late] : []) };
+  const reconciler = reconcilerWith(world, { rollouts });
+  await t.rejects(reconciler.reconcile('shop/web'), { code: 'conflict' }, 'a late cache does not undo it');
+  t.equal(world.status().phase, 'RolledBack');
+});
 
-t.test(
-  'readiness is checked again before a step; what holds it is in the status and one event',
-  async (t) => {
-    const world = await startWorld(t, { steps: ['50%', '100%'] });
-    pods(world, 4, 0);
-    await world.reconcile();
-    pods(world, 4, 4);
-    like(t, await world.reconcile(), { message: /^50% of the pods moved/ });
-    await world.clock.advance(50_000);
-    for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false });
-    await world.clock.advance(10_000);
-    const blocked = '2 of 4 moved pods are ready, but this step needs 3: arm-0 is not ready';
-    const message = `moving 50% of the pods to arm64; waiting: Deployment/web: ${blocked}`;
-    like(t, await world.reconcile(), {
-      phase: 'Progressing',
-      step: 0,
-      message,
-      workloads: [{ blocked }],
-      conditions: [{}, { type: 'Progressing', reason: 'Held', message }, {}],
-    });
-    const held = () => world.events.filter(({ reason }) => reason === 'RolloutHeld');
-    t.strictSame(held(), [], 'not before a minute');
-    await world.clock.advance(60_000);
-    await world.reconcile();
-    like(t, held(), [{ message }]);
-    pods(world, 4, 4);
-    like(t, await world.reconcile(), { step: 1 });
-  },
-);
+t.test('readiness is checked again before a step; status and one event say what holds it', async (t) => {
+  const world = await startWorld(t, { steps: ['50%', '100%'] });
+  pods(world, 4, 0);
+  await world.reconcile();
+  pods(world, 4, 4);
+  like(t, await world.reconcile(), { message: /^50% of the pods moved/ });
+  await world.clock.advance(50_000);
+  for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false });
+  await world.clock.advance(10_000);
+  const blocked = '2 of 4 moved pods are ready, but this step needs 3: arm-0 is not ready';
+  const message = `moving 50% of the pods to arm64; waiting: Deployment/web: ${blocked}`;
+  like(t, await world.reconcile(), {
+    phase: 'Progressing',
+    step: 0,
+    message,
+    workloads: [{ blocked }],
+    conditions: [{}, { type: 'Progressing', reason: 'Held', message }, {}],
+  });
+  const held = () => world.events.filter(({ reason }) => reason === 'RolloutHeld');
+  t.strictSame(held(), [], 'not before a minute');
+  await world.clock.advance(60_000);
+  await world.reconcile();
+  like(t, held(), [{ message }]);
+  pods(world, 4, 4);
+  like(t, await world.reconcile(), { step: 1 });
+});
 
 t.test('the status says why running pods are not moved', async (t) => {
   const world = await startWorld(t, { steps: ['50%'], rebalance: true });
@@ -376,11 +376,9 @@ t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
   world.configure({ evictionsPerMinute: 6000 });
   for (const name of ['a-0', 'a-1', 'a-2', 'a-3']) world.pod(name, { replicaSet: 'a-1' });
   await world.settled();
-  const { caches } = world.leader;
-  const late = [...caches.runningPods.values()];
-  const runningPods = { ...caches.runningPods, values: () => late };
-  const leader = { ...world.leader, caches: { ...caches, runningPods } };
-  const reconciler = new RolloutReconciler(leader, new PodCounts(leader));
+  const { runningPods } = world.leader.caches;
+  const late = [...runningPods.values()];
+  const reconciler = reconcilerWith(world, { runningPods: { ...runningPods, values: () => late } });
   for (let count = 0; count < 3; count += 1) {
     await reconciler.reconcile('shop/web');
     await world.settled();
