@@ -1,7 +1,6 @@
 /** Images that a running pod pulled, and their facts with the pod's credentials. */
 import type { FactsByImage, PodFactsRequest } from '../../cluster/facts-of-pod.ts';
 import { serviceAccountOf } from '../../credentials/credential.ts';
-import type { ImageRequest } from '../../images/facts/facts.ts';
 import type { ImageUse } from '../../placement/pod/images.ts';
 import type { CachedNode, RunningContainer, RunningPod } from '../state/cached.ts';
 import type { LeaderContext } from '../lead/feature.ts';
@@ -19,24 +18,6 @@ export function factsOf(
   const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
   const pullSecrets = { names };
   return factsOfPod({ uses, namespace, pullSecrets, serviceAccount, budgetMs: usualBudgetMs, ...limits });
-}
-
-/**
- * The request for one image.
- * @throws InvalidReference
- * @throws CredentialError for a malformed pull secret
- * @throws the reason of `signal` if it aborts first
- */
-export async function requestOfPod(
-  { pullSecrets, requestOf }: Pick<LeaderContext, 'pullSecrets' | 'requestOf'>,
-  { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
-  image: string,
-  signal: AbortSignal,
-): Promise<ImageRequest> {
-  const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
-  const request = requestOf(image, 'IfNotPresent', { namespace, serviceAccount });
-  const source = await pullSecrets.source(namespace, { names }, signal);
-  return { ...request, pullCredentials: await source.lookup(request.reference.repository) };
 }
 
 /** A reference by digest, for a lookup of facts. */

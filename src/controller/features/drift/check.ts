@@ -2,7 +2,7 @@
  * Checks one tag, with the credentials of a pod that runs it. The agent that owns its repository confirms the
  * digest by one HEAD. The platforms of running digests are looked up only if the tag names another digest.
  */
-import { CredentialError } from '../../../credentials/credential.ts';
+import { CredentialError, serviceAccountOf } from '../../../credentials/credential.ts';
 import { type FactsErrorCode, type ImageFacts, ofAnyAge } from '../../../images/facts/facts.ts';
 import { defaultOs, formatPlatform, type FullPlatform } from '../../../names/platform.ts';
 import type { NodeClass } from '../../../nodes/node-class.ts';
@@ -12,7 +12,7 @@ import { parseReference } from '../../../images/references/reference.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { formOf } from '../../../placement/rules/images/fit.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import { pulledReferences, requestOfPod } from '../../pods/pulled-images.ts';
+import { pulledReferences } from '../../pods/pulled-images.ts';
 import { runningDigests, type RunningTag, type TagUse } from './tags.ts';
 
 type PlatformChange = Pick<DriftedTag, 'lost' | 'gained'>;
@@ -59,7 +59,12 @@ export async function checkTag(options: CheckOptions): Promise<CheckResult> {
 
 async function check({ leader, tag, use, known }: CheckOptions, signal: AbortSignal): Promise<CheckResult> {
   const { cache, configuration, caches, nodeClasses } = leader;
-  const request = await requestOfPod(leader, use.pod, use.image, signal);
+  const { namespace, pullSecrets: names, serviceAccountName } = use.pod;
+  const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
+  const anonymous = leader.requestOf(use.image, 'IfNotPresent', { namespace, serviceAccount });
+  const source = await leader.pullSecrets.source(namespace, { names }, signal);
+  const pullCredentials = await source.lookup(anonymous.reference.repository);
+  const request = { ...anonymous, pullCredentials };
   const remembered = cache.peek(ofAnyAge(request));
   const isPulled = tag.uses.some(({ pod, image }) => pulledReferences(pod, image).length > 0);
   if (remembered?.source === 'override' || !isPulled) return { result: 'skipped' };

@@ -32,8 +32,6 @@ const paceOwner = 'misplaced pods';
 /** As often as rollouts: an owner that does not ask for a while gives up its share. */
 const askAgainMs = 5_000;
 
-type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
-
 interface Suspect {
   readonly uid: string;
   /** Monotonic time of the next check, milliseconds. */
@@ -135,7 +133,7 @@ export class MisplacedPods implements Work {
   /** Waits for the rate limit, then confirms the facts and reads the pod again. */
   async #evictInTurn(
     misplaced: MisplacedPod,
-    { workload, cause }: EvictVerdict,
+    { workload, cause }: Extract<Verdict, { kind: 'evict' }>,
   ): Promise<number | undefined> {
     const { signal, clock, evict, log, serverNow } = this.#leader;
     const { pod } = misplaced;
