@@ -23,13 +23,10 @@ const scripts: Readonly<Record<string, (vocabulary: Vocabulary) => string>> = {
 };
 
 async function run({ positionals, io, subcommands }: Invocation): Promise<number> {
-  const [shell, ...more] = positionals;
+  const [shell = '', ...more] = positionals;
   const known = Object.keys(scripts);
-  if (shell === undefined || more.length > 0) {
-    throw new UsageError(`name one of ${known.join(', ')}`);
-  }
-  const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
-  if (script === undefined) throw new UsageError(`unknown shell ${shell}${didYouMean(shell, known)}`);
+  const script = more.length === 0 && Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
+  if (!script) throw new UsageError(`name one of ${known.join(', ')}${didYouMean(shell, known)}`);
   io.out(script(await vocabularyOf(subcommands)));
   return exitCodes.success;
 }

@@ -36,7 +36,7 @@ export const subcommand: Subcommand<typeof flags> = {
 };
 
 async function run(invocation: Call): Promise<number> {
-  const [action, file, ...more] = invocation.positionals;
+  const [action = '', file, ...more] = invocation.positionals;
   const sources = sourcesOf(invocation, file ?? invocation.sources.file);
   if (more.length > 0) throw new UsageError(`takes one file, but also got ${more.join(', ')}`);
   if (action === 'print') return print(invocation, sources);
@@ -44,8 +44,7 @@ async function run(invocation: Call): Promise<number> {
     if (invocation.given.has('output')) throw new UsageError('--output belongs to print');
     return check(invocation, sources);
   }
-  if (action === undefined) throw new UsageError(`name what to do: ${actions.join(', ')}`);
-  throw new UsageError(`unknown action ${action}${didYouMean(action, actions)}`);
+  throw new UsageError(`name what to do: ${actions.join(', ')}${didYouMean(action, actions)}`);
 }
 
 /** `-` stands for standard input. */

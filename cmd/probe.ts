@@ -74,21 +74,13 @@ interface Trying {
   readonly progress: (line: string) => void;
 }
 
-interface Answer {
-  /** `success`: the webhook was called. `failure`: it was not, because the API server took the pod. */
-  readonly code: number;
-  readonly what: string;
-  /** Another try cannot help. */
-  readonly isFinal: boolean;
-}
-
 export interface ProbeOptions extends Trying {
   readonly namespace: string;
   readonly image: string;
 }
 
 /** Tries until the webhook is called, the API server refuses the pod, or the time is up. */
-export async function probe(options: ProbeOptions): Promise<Answer> {
+export async function probe(options: ProbeOptions) {
   const { clock, deadline, signal, progress } = options;
   for (;;) {
     const answer = await tryOnce(options);
@@ -98,7 +90,11 @@ export async function probe(options: ProbeOptions): Promise<Answer> {
   }
 }
 
-async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Promise<Answer> {
+/**
+ * @returns `code`: `success`: the webhook was called; `failure`: it was not, because the API server took the pod.
+ * `isFinal`: another try cannot help
+ */
+async function tryOnce({ client, namespace, image, signal }: ProbeOptions) {
   try {
     const query = { dryRun: 'All' };
     const pod = await client.create<Pod>(paths.pods(namespace), podOf(image), { signal, query });
@@ -160,18 +156,12 @@ const hopelessMs = 20_000;
 const hopeless =
   /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|hostPath type check failed|its configuration is wrong/;
 
-interface Outcome {
-  readonly problems: readonly string[];
-  /** What could not be checked. */
-  readonly notes: readonly string[];
-}
-
 /**
  * Waits until the configuration is in force in every replica of an installation, and its agents answer.
  * Ends when nothing is wrong, a problem cannot pass by itself, or the time is up.
  * @throws KubeError
  */
-export async function settled(options: Trying & InstallationReader): Promise<Outcome> {
+export async function settled(options: Trying & InstallationReader) {
   const { clock, deadline, signal, progress } = options;
   const started = clock.monotonic();
   let hopelessSince: number | undefined;
@@ -189,7 +179,8 @@ export async function settled(options: Trying & InstallationReader): Promise<Out
   }
 }
 
-async function look(options: InstallationReader): Promise<Outcome> {
+/** @returns `notes`: what could not be checked */
+async function look(options: InstallationReader) {
   try {
     const installation = await readInstallation(options);
     const { replicas, deployments } = installation;

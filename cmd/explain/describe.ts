@@ -195,7 +195,7 @@ function schedulingOf(object: JsonObject, basePath: string): JsonObject {
 }
 
 /** Plain data, documented in `docs/use/explain.md`. @param withPatch adds the patch and the patched object */
-export function resultOf(explanation: Explanation, withPatch: boolean): Readonly<Record<string, unknown>> {
+export function resultOf(explanation: Explanation, withPatch: boolean) {
   const { subject, outcome } = explanation;
   const { kind, namespace, name, place } = subject;
   const head = { kind, namespace, name, place, admitted: isAdmitted(explanation) };
@@ -239,7 +239,7 @@ function noteResult({ image, digest, architecture, level, until }: BrokenImage):
 }
 
 /** Image facts as in the agent API and `inspect`. */
-function imageResult({ image, usedBy, architectures, fit, unknown, facts }: ImageVerdict): object {
+function imageResult({ image, usedBy, architectures, fit, unknown, facts }: ImageVerdict) {
   const dependsOn = fit && ifAny(Object.fromEntries(fit.dependsOn));
   return { image, usedBy, architectures: facts && architectures, dependsOn, unknown, ...facts };
 }

@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Operation } from 'fast-json-patch';
 import type { Test } from 'tap';
 import { fileURLToPath } from 'node:url';
+import type { resultOf } from '../../cmd/explain/describe.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { compileCache } from '../support/compile-cache.ts';
 import { kubeconfigOf } from '../support/kubeconfig.ts';
@@ -93,31 +93,7 @@ export function resultsIn(out: string): readonly ImageFacts[] {
   return (JSON.parse(out) as { results: ImageFacts[] }).results;
 }
 
-export interface Explained {
-  readonly preferred?: readonly { readonly architecture: string; readonly weight: number }[];
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
-  readonly place: string;
-  readonly admitted: boolean;
-  readonly error?: string;
-  readonly outcome?: string;
-  readonly message?: string;
-  readonly required?: readonly string[];
-  readonly images: readonly {
-    readonly image: string;
-    readonly architectures?: readonly string[];
-    readonly unknown?: string;
-    readonly source?: string;
-    readonly credentialSource?: string;
-    readonly endpoint?: string;
-    readonly error?: { readonly code: string };
-  }[];
-  readonly rules: readonly { readonly rule: string; readonly message: string; readonly meaning: string }[];
-  readonly warnings: readonly string[];
-  readonly patch?: Operation[];
-  readonly patched?: object;
-}
+export type Explained = Extract<ReturnType<typeof resultOf>, { rules: object }>;
 
 /** The program as a process. */
 export function child(

@@ -126,10 +126,10 @@ t.test('wrong usage of a subcommand', async (t) => {
 
     [['completion'], /name one of bash, zsh, fish, kubectl/],
     [['completion', 'bash', 'zsh'], /name one of/],
-    [['completion', 'bahs'], /unknown shell bahs; did you mean bash/],
+    [['completion', 'bahs'], /name one of bash, zsh, fish, kubectl; did you mean bash\?/],
 
     [['config'], /name what to do: check, print\n/],
-    [['config', 'chekc'], /unknown action chekc; did you mean check\?/],
+    [['config', 'chekc'], /name what to do: check, print; did you mean check\?/],
     [['config', 'check', 'a', 'b'], /takes one file, but also got b/],
     [['config', 'check', '-o', 'json'], /--output belongs to print/],
     [['config', 'print', '--listen', 'x'], /^archwright: --listen: listen must be an address/],
