@@ -4,11 +4,7 @@ import { main } from '../../cmd/program/main.ts';
 import type { Entry } from '../../cmd/program/subcommand.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
-export interface Result {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
+export type Result = Awaited<ReturnType<typeof start>['ended']>;
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;

@@ -3,25 +3,13 @@ import { globSync, readFileSync } from 'node:fs';
 import { pages as generated } from '../../scripts/docs/main.ts';
 import { anchorOf } from '../../scripts/docs/markdown.ts';
 
-export interface Page {
-  /** From the root of the repository. */
-  readonly path: string;
-  readonly text: string;
-  /** Fenced blocks, with their language. */
-  readonly blocks: readonly { readonly language: string; readonly text: string }[];
-  /** Inline code, outside of blocks. */
-  readonly spans: readonly string[];
-  /** Targets of links, outside of blocks and spans. */
-  readonly links: readonly string[];
-  /** Fragments of headings, as GitHub generates them. */
-  readonly anchors: ReadonlySet<string>;
-}
+export type Page = ReturnType<typeof pageOf>;
 
 const fence = /^ *```(\w*)[^\n]*\n([\s\S]*?)^ *```$/gm;
 const span = /`([^`]+)`/g;
 
-/** Parses a page. */
-export function pageOf(path: string, text: string): Page {
+/** Parses a page. @param path from the root of the repository */
+export function pageOf(path: string, text: string) {
   const blocks = [...text.matchAll(fence)].map(([, language = '', block = '']) => ({
     language,
     text: block,
@@ -31,12 +19,15 @@ export function pageOf(path: string, text: string): Page {
   return {
     path,
     text,
+    /** Fenced blocks, with their language. */
     blocks,
-    // A bar in a table cell is escaped; a span may continue on the next line.
+    /** Inline code, outside of blocks. A bar in a table cell is escaped; a span may continue on the next line. */
     spans: [...prose.matchAll(span)].map(([, inside = '']) =>
       inside.replaceAll('\\|', '|').replaceAll(/\s*\n\s*/g, ' '),
     ),
+    /** Targets of links, outside of blocks and spans. */
     links: [...plain.matchAll(/\]\(([^()\s]+)\)/g)].map(([, target = '']) => target),
+    /** Fragments of headings, as GitHub generates them. */
     anchors: new Set([...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => anchorOf(heading))),
   };
 }

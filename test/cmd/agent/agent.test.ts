@@ -10,6 +10,7 @@ import { send } from '../../serving/support.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { createCa } from '../../support/certificates.ts';
 import { configText } from '../../daemon/kubelet/support.ts';
+import type { SourcePart } from '../../../src/files/source-part.ts';
 import { run } from '../run.ts';
 import { like } from '../../support/like.ts';
 
@@ -96,13 +97,7 @@ t.test('metrics, health and wrong paths reveal nothing about tenants and the nod
   for (const { body } of pages) for (const name of names) t.notOk(body.includes(name), name);
 });
 
-interface Part {
-  readonly source: string;
-  readonly where: string;
-  readonly state: string;
-  readonly what: string;
-  readonly differs: readonly string[];
-}
+type Part = SourcePart & { readonly source: string };
 
 function node(t: Test, content: Readonly<Record<string, string>> = {}): string {
   return files(t, content).directory;

@@ -13,13 +13,6 @@ import { childEnv } from '../world.ts';
  */
 const startTimeoutMs = 150_000;
 
-export interface Line {
-  readonly msg: string;
-  readonly api?: string;
-  readonly health?: string;
-  readonly count?: number;
-}
-
 export type Agent = Awaited<ReturnType<typeof startAgent>>;
 
 export function agentArgs(pki: Pki, stateDir: string): string[] {
@@ -35,11 +28,10 @@ export async function startAgent(t: Test, pki: Pki, args: readonly string[]) {
   t.teardown(() => (end(), ended));
   let hasEnded = false;
   void ended.then(() => (hasEnded = true));
-  const lines = (): Line[] =>
-    log()
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line) as Line);
+  const lines = () => {
+    const texts = log().split('\n').slice(0, -1);
+    return texts.map((line) => JSON.parse(line) as { api?: string; health?: string; count?: number });
+  };
   const listening = (): string | undefined => lines().find(({ api }) => api !== undefined)?.api;
   const isDecided = (): boolean => hasEnded || listening() !== undefined;
   await until(isDecided, 'the agent listens', startTimeoutMs);

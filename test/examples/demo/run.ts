@@ -1,5 +1,5 @@
 /** Runs the demo as a child process. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -25,18 +25,11 @@ const secrets = [
   'of-the-test',
 ];
 
-export interface Demo {
-  readonly child: ChildProcess;
-  /** The parent of its temporary directory. */
-  readonly tmp: string;
-  readonly text: () => string;
-  /** Waits for output. Fails if the demo ends without it. */
-  until(pattern: RegExp): Promise<RegExpExecArray>;
-  readonly ended: Promise<{ code: number | null; out: string; err: string }>;
-}
+export type Demo = ReturnType<typeof start>;
 
 /** Starts it. Its temporary files are in a directory of the test. */
-export function start(t: Test, args: string[] = [], more: Record<string, string> = {}): Demo {
+export function start(t: Test, args: string[] = [], more: Record<string, string> = {}) {
+  /** The parent of its temporary directory. */
   const tmp = t.testdir({});
   // Without what tap sets.
   const env: NodeJS.ProcessEnv = { ...process.env, ...compileCache };
@@ -48,18 +41,15 @@ export function start(t: Test, args: string[] = [], more: Record<string, string>
   t.teardown(() => child.kill('SIGTERM'));
   let out = '';
   let err = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    err += text;
-  });
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
   const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, out, err }));
+  /** Waits for output. Fails if the demo ends without it. */
   async function until(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(out);
       if (found) return found;
-      const more = once(child.stdout ?? child, 'data').then(() => true);
+      const more = once(child.stdout, 'data').then(() => true);
       if (!(await Promise.race([more, ended.then(() => false)]))) {
         throw new Error(`the demo ended without ${pattern}: ${err}`);
       }
