@@ -1,6 +1,6 @@
 /** `archwright clean`: removes everything that archwright added to a cluster. */
 import { clean, cleanOtherProgram, otherPrograms } from '../src/clean/clean.ts';
-import type { CleanReport } from '../src/clean/report.ts';
+import type { CleanReport } from '../src/clean/run.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { findNamespace, openCluster } from './wiring/cluster.ts';
 import { exitCodes, stoppedCode, UsageError } from './program/exit.ts';

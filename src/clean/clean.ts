@@ -28,9 +28,8 @@ import {
   removeWebhooks,
   webhooksStep,
 } from './removals.ts';
-import type { CleanReport } from './report.ts';
 import { restartPods } from './restart-pods.ts';
-import { CleanRun, type CleanOptions } from './run.ts';
+import { CleanRun, type CleanOptions, type CleanReport } from './run.ts';
 
 /** API servers follow a changed webhook configuration within a second or two (measured: 1 to 2 s). */
 const staleWebhookMs = 5000;
@@ -61,11 +60,11 @@ export async function clean(options: CleanOptions): Promise<CleanReport> {
       if (others) await run.step(others.step, () => removeOthers(run, others));
     await run.step('own objects', () => removeOwnObjects(run));
     if (options.restartPods) await run.step('restarted workloads', () => restartPods(run));
-    ({ complete } = run.tallies.report());
+    ({ complete } = run.report());
   } finally {
     await lease?.end(complete ? 'delete' : 'release');
   }
-  return run.tallies.report();
+  return run.report();
 }
 
 /**
@@ -82,7 +81,7 @@ async function stopGating(run: CleanRun, deposedMs: number): Promise<void> {
     const now = clock.monotonic();
     if (dryRun || removed === undefined || (removed === 0 && now >= quietAt)) return;
     if (now >= quietAt + patienceMs) {
-      run.tallies.fail('gates', 'pods', 'new pods still get our gate: is another archwright running?');
+      run.fail('gates', 'pods', 'new pods still get our gate: is another archwright running?');
       return;
     }
     if (removed === 0 && !isWaiting) {
@@ -115,7 +114,7 @@ export async function cleanOtherProgram(
     await run.step('taints', () =>
       removeFromNodes(run, { step: 'taints', what: 'taint' }, (node) => withoutTaints(node, taintKey)),
     );
-  return run.tallies.report();
+  return run.report();
 }
 
 /** Removes every taint with the key: it names an architecture, whatever its value and effect are. */

@@ -43,11 +43,7 @@ export async function removeWebhooks(run: CleanRun): Promise<void> {
     const remove: Change = (client, signal) => client.delete(path, { signal, uid, resourceVersion });
     if (others.length === 0) await run.change(webhooksStep, what, remove, 'delete');
     else
-      run.tallies.fail(
-        webhooksStep,
-        what,
-        `has webhooks that are not ours; remove those that end with ${ourDomain}`,
-      );
+      run.fail(webhooksStep, what, `has webhooks that are not ours; remove those that end with ${ourDomain}`);
   }
 }
 
@@ -100,8 +96,8 @@ const ownObjectsStep = 'own objects';
 
 /** Deletes our objects. The certificates stay while API servers may still call the webhook. */
 export async function removeOwnObjects(run: CleanRun): Promise<void> {
-  if (run.tallies.hasFailed(webhooksStep)) {
-    run.tallies.fail(ownObjectsStep, 'certificates', 'are kept while there may be a webhook configuration');
+  if (run.hasFailed(webhooksStep)) {
+    run.fail(ownObjectsStep, 'certificates', 'are kept while there may be a webhook configuration');
     return;
   }
   const { configuration } = run.options;
@@ -133,13 +129,13 @@ async function removeOwn(run: CleanRun, kind: 'Secret' | 'ConfigMap', name: stri
   const path = { Secret: paths.secrets, ConfigMap: paths.configMaps }[kind](namespace, name);
   const what = `${kind} ${namespace}/${name}`;
   const found = await run.read<KubeObject>(path).catch((error: unknown) => {
-    run.tallies.fail(ownObjectsStep, what, reasonOf(run.failureOf(error)));
+    run.fail(ownObjectsStep, what, reasonOf(run.failureOf(error)));
     return undefined;
   });
   if (!found) return;
   const { uid = '' } = found.metadata ?? {};
   if (!isOwn(found)) {
-    run.tallies.note(ownObjectsStep, `${what} stays: it was not made by archwright`);
+    run.note(ownObjectsStep, `${what} stays: it was not made by archwright`);
     return;
   }
   await run.change(ownObjectsStep, what, (client, signal) => client.delete(path, { signal, uid }), 'delete');

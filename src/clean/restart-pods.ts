@@ -42,14 +42,14 @@ async function workloadsOf(run: CleanRun): Promise<ReadonlyMap<string, string>> 
     const { namespace = '', name = '' } = pod.metadata ?? {};
     const owner = controllerOf(pod);
     if (owner) owners.set(`${owner.kind} ${namespace}/${owner.name}`, { namespace, owner });
-    else run.tallies.note(step, `pod ${namespace}/${name} stays: it has no controller that would replace it`);
+    else run.note(step, `pod ${namespace}/${name} stays: it has no controller that would replace it`);
   }
   const workloads = new Map<string, string>();
   for (const { namespace, owner } of owners.values()) {
     const { apiVersion, kind, name } = await topOf(run, namespace, owner);
     const path = restartable[`${apiVersion} ${kind}`]?.(namespace, name);
     const what = `${kind} ${namespace}/${name}`;
-    if (path === undefined) run.tallies.note(step, `pods of ${what} stay`);
+    if (path === undefined) run.note(step, `pods of ${what} stay`);
     else workloads.set(what, path);
   }
   return workloads;

@@ -1,5 +1,5 @@
 /**
- * Shared by all steps: paged lists, rate-limited changes with a few tries each, and counts. A failure ends
+ * Shared by all steps: paged lists, rate-limited changes with a few tries each, and the report. A failure ends
  * the work on one object, an unreadable list ends the step, and only the program's end ends the run.
  */
 import type { Clock } from '../async/clock.ts';
@@ -11,7 +11,6 @@ import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';
 import type { KubeObject } from '../kube/api/objects.ts';
 import { objectsOf } from '../kube/api/pages.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
-import { Tallies } from './report.ts';
 
 export interface CleanOptions {
   readonly client: KubeClient;
@@ -44,10 +43,14 @@ const backoff = { firstMs: 500, mostMs: 30_000 };
 /** How often a list is started again that expired on the server (410) before its last page was read. */
 const restarts = 3;
 
+const progressEvery = 500;
+
+export type CleanReport = ReturnType<CleanRun['report']>;
+
 export class CleanRun {
   readonly options: CleanOptions;
   readonly signal: AbortSignal;
-  readonly tallies: Tallies;
+  readonly #tallies = new Map<string, ReturnType<typeof emptyTally>>();
   /** Writes wait for the limiter. */
   readonly #writer: KubeClient;
 
@@ -55,24 +58,54 @@ export class CleanRun {
     const { client, clock, signal } = options;
     this.options = options;
     this.signal = signal;
-    this.tallies = new Tallies(options.dryRun, options.progress);
     const limiter = createRateLimiter({ ...leaderWrites, clock });
     this.#writer = fencedClient({ client, leading: signal, limiter });
   }
 
-  /** @returns `undefined`: the step failed as a whole */
+  #tallyOf(step: string) {
+    const tally = this.#tallies.get(step) ?? emptyTally();
+    this.#tallies.set(step, tally);
+    return tally;
+  }
+
+  /** A step may run several times: only failures of its last run count. @returns `undefined`: it failed as a whole */
   async step<T>(name: string, run: () => Promise<T>): Promise<T | undefined> {
-    const before = this.tallies.begin(name);
+    const { dryRun, progress } = this.options;
+    const tally = this.#tallyOf(name);
+    const before = tally.done;
+    tally.failures.clear();
     try {
       this.signal.throwIfAborted();
       const result = await run();
-      this.tallies.ended(name, before);
+      if (tally.done > before) progress(`${name}: ${tally.done} ${dryRun ? 'would be done' : 'done'}`);
       return result;
     } catch (error) {
       const failure = this.failureOf(error);
-      this.tallies.fail(name, failure.where, reasonOf(failure));
+      this.fail(name, failure.where, reasonOf(failure));
       return undefined;
     }
+  }
+
+  fail(step: string, what: string, why: string): void {
+    this.#tallyOf(step).failures.set(what, why);
+  }
+
+  hasFailed(step: string): boolean {
+    return this.#tallyOf(step).failures.size > 0;
+  }
+
+  note(step: string, text: string): void {
+    this.#tallyOf(step).notes.add(text);
+  }
+
+  report() {
+    const steps = [...this.#tallies].map(([step, { done, failures, notes }]) => {
+      const failed = [...failures].map(([what, why]) => ({ what, why }));
+      return { step, done, failures: failed, notes: [...notes] };
+    });
+    /** Whether nothing is left. */
+    const complete = steps.every(({ failures }) => failures.length === 0);
+    return { dryRun: this.options.dryRun, complete, steps };
   }
 
   /** @throws the signal's reason if it aborted, and any error that is not a KubeError */
@@ -114,16 +147,20 @@ export class CleanRun {
     change: Change,
     action: 'change' | 'delete' | 'restart' = 'change',
   ): Promise<boolean> {
+    const { dryRun, progress } = this.options;
     try {
-      if (!this.options.dryRun) await this.#persistently(() => change(this.#writer, this.signal));
+      if (!dryRun) await this.#persistently(() => change(this.#writer, this.signal));
     } catch (error) {
       const failure = this.failureOf(error);
       if (failure.code !== 'not-found') {
-        this.tallies.fail(step, what, reasonOf(failure));
+        this.fail(step, what, reasonOf(failure));
         return false;
       }
     }
-    this.tallies.done(step, `${action} ${what}`);
+    if (dryRun) progress(`would ${action} ${what}`);
+    const tally = this.#tallyOf(step);
+    tally.done += 1;
+    if (tally.done % progressEvery === 0) progress(`${step}: ${tally.done} done`);
     return true;
   }
 
@@ -180,6 +217,14 @@ export class CleanRun {
       }
     }
   }
+}
+
+/**
+ * `done`: objects that were changed or removed; in a dry run those that would have been. `failures`: why, by
+ * kind, namespace and name of an object, or by the request that ended the step. `notes`: more for the user.
+ */
+function emptyTally() {
+  return { done: 0, failures: new Map<string, string>(), notes: new Set<string>() };
 }
 
 /** The API server's message, without the method and path before it. */

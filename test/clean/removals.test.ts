@@ -1,7 +1,7 @@
 /** Removals of each kind of object, of archwright and of other programs, and restarts of workloads. */
 import t from 'tap';
 import { cleanOtherProgram, otherPrograms } from '../../src/clean/clean.ts';
-import type { CleanReport } from '../../src/clean/report.ts';
+import type { CleanReport } from '../../src/clean/run.ts';
 import { done, gatesOf, podPath, stepIn, world, type World } from './support.ts';
 import { like } from '../support/like.ts';
 

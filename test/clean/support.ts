@@ -1,8 +1,7 @@
 /** A cluster to clean. Time passes only while no request is in progress and all code waits for time. */
 import type { Test } from 'tap';
 import { clean } from '../../src/clean/clean.ts';
-import type { CleanReport } from '../../src/clean/report.ts';
-import type { CleanOptions } from '../../src/clean/run.ts';
+import type { CleanOptions, CleanReport } from '../../src/clean/run.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { keys } from '../../src/names/keys.ts';

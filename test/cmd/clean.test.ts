@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import type { CleanReport } from '../../src/clean/report.ts';
+import type { CleanReport } from '../../src/clean/run.ts';
 import { run } from './run.ts';
 import { storeWithConfig } from './world.ts';
 import { like } from '../support/like.ts';

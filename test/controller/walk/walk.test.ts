@@ -6,7 +6,7 @@ import { steppingFeature } from '../../support/steps.ts';
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
 import { clean } from '../../../src/clean/clean.ts';
-import type { CleanReport } from '../../../src/clean/report.ts';
+import type { CleanReport } from '../../../src/clean/run.ts';
 import { runController } from '../../../src/controller/controller.ts';
 import { features } from '../../../src/controller/features.ts';
 import { createRequestOf } from '../../../src/images/facts/facts.ts';
