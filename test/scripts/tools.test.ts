@@ -185,5 +185,5 @@ t.test('tests of the room that import the file run, the nearest first', async (t
   t.match(tests[1], 'controller/features/taints/');
   t.match(tests.at(-1), /^controller\/(?:walk|controller)/);
   t.notOk(tests.includes('controller/features/gates/gates.test.ts'));
-  t.ok(testsOf('cmd/program/main.ts').includes('cmd/program/launcher.test.ts'), 'it starts the program');
+  t.ok(testsOf('cmd/program/main.ts').includes('cmd/program/shell.test.ts'), 'it starts the program');
 });

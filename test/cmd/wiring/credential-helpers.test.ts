@@ -1,6 +1,6 @@
 /** Docker credential helpers. They are real programs, and registries are real servers. */
 import { chmodSync, createReadStream, readFileSync } from 'node:fs';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
 import { openCredentialHelpers } from '../../../cmd/wiring/credential-helpers.ts';
@@ -9,16 +9,7 @@ import { reveal } from '../../../src/telemetry/secret.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { containers, pod } from '../explain/explaining.ts';
 import { run } from '../run.ts';
-import {
-  childEnv,
-  directory,
-  files,
-  privateApp,
-  program,
-  registryWithApp,
-  resultsIn,
-  write,
-} from '../world.ts';
+import { child, directory, files, privateApp, registryWithApp, resultsIn, write } from '../world.ts';
 import { silentLog } from '../../support/captured.ts';
 import { like } from '../../support/like.ts';
 
@@ -155,18 +146,16 @@ t.test('a stopped command kills its helper', async (t) => {
   const { server, image } = await registryWithApp(t);
   write(root, { 'pod.json': pod({ containers: containers(image, 'r.example/a:1') }) });
   execFileSync('mkfifo', [`${root}/out`]);
-  const child = spawn(process.execPath, [program, 'check', `${root}/pod.json`], {
-    env: { ...childEnv, ...env, XDG_CACHE_HOME: root },
-  });
-  t.teardown(() => child.kill('SIGKILL'));
+  const args = ['check', `${root}/pod.json`];
+  const checking = child(t, args, undefined, { ...env, XDG_CACHE_HOME: root });
   // The helper keeps the pipe open as long as it runs.
   const pipe = createReadStream(`${root}/out`);
   const [ready] = (await once(pipe, 'data')) as [Buffer];
   t.equal(String(ready), 'ready\n');
   await server.waitFor(({ method }) => method === 'GET');
-  const ended = Promise.all([once(child, 'close'), once(pipe, 'end')]);
+  const ended = Promise.all([checking.ended, once(pipe, 'end')]);
   pipe.resume();
-  child.kill('SIGINT');
-  const [[code]] = (await ended) as [[number], []];
+  checking.kill('SIGINT');
+  const [{ code }] = await ended;
   t.equal(code, 130);
 });
