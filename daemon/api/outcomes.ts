@@ -2,14 +2,7 @@
 import type { Context } from 'koa';
 import { BodyError } from '../../src/serving/body.ts';
 import { factsErrorCodes, type ImageFacts } from '../../src/images/facts/facts.ts';
-import {
-  counter,
-  counts,
-  gauge,
-  histogram,
-  type Metrics,
-  type MetricSpec,
-} from '../../src/telemetry/metrics.ts';
+import { counter, counts, gauge, histogram, type Metrics } from '../../src/telemetry/metrics.ts';
 
 const requestOutcomes = ['answered', 'wrong', 'refused', 'overloaded', 'abandoned', 'failed'] as const;
 type RequestOutcome = (typeof requestOutcomes)[number];
@@ -35,21 +28,12 @@ const openRequests = gauge('archwright_agent_open_requests', 'Open requests for 
 const knownImages = gauge('archwright_agent_known_images', 'Images in the cache.');
 
 /** Every metric of this folder, for the documentation. */
-export const agentMetrics: readonly MetricSpec[] = [
-  requests,
-  images,
-  requestSeconds,
-  openRequests,
-  knownImages,
-];
+export const agentMetrics = [requests, images, requestSeconds, openRequests, knownImages];
 
 export type AgentMeters = ReturnType<typeof bindAgentMetrics>;
 
 /** @param levels current values, called before each scrape */
-export function bindAgentMetrics(
-  metrics: Metrics,
-  levels: () => { readonly images: number; readonly open: number },
-) {
+export function bindAgentMetrics(metrics: Metrics, levels: () => { images: number; open: number }) {
   const counted = counts(metrics, images, 'result', resultNames);
   const durations = metrics.histogram(requestSeconds);
   const open = metrics.gauge(openRequests);

@@ -24,6 +24,7 @@ import { statPath } from '../../src/files/read.ts';
 import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
 import { askHelper } from '../node-programs.ts';
 import { checkBinary } from '../kubelet/run/binary.ts';
+import type { Environment } from '../kubelet/run/environment.ts';
 import { PluginError } from '../kubelet/run/plugin-error.ts';
 import { hostCommand } from '../kubelet/run/run.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
@@ -58,11 +59,8 @@ const maxHelperAnswers = 100;
 const runsPerHelper = 6;
 
 /** The files in the order of the search. */
-export function authFilePaths({
-  globalAuthFile,
-  environment,
-  home,
-}: Pick<CrioConf, 'globalAuthFile' | 'environment' | 'home'>): ReadonlyMap<string, DockerConfigFormat> {
+export function authFilePaths(conf: CrioConf): ReadonlyMap<string, DockerConfigFormat> {
+  const { globalAuthFile, environment, home } = conf;
   if (globalAuthFile !== '') return new Map([[globalAuthFile, 'config.json']]);
   const { XDG_RUNTIME_DIR: runtime, XDG_CONFIG_HOME: config, DOCKER_CONFIG: docker } = environment;
   return new Map([
@@ -184,7 +182,7 @@ export class CredentialHelpers {
     repository: string,
     names: readonly string[] | undefined,
     files: AuthFiles,
-    environment: CrioConf['environment'],
+    environment: Environment,
   ): Promise<MatchedCredential | undefined> {
     const host = hostOf(repository);
     const ask = (helper: string) => this.#ask(helper, host, environment);
@@ -200,11 +198,7 @@ export class CredentialHelpers {
     return undefined;
   }
 
-  async #ask(
-    name: string,
-    host: string,
-    environment: CrioConf['environment'],
-  ): Promise<MatchedCredential | undefined> {
+  async #ask(name: string, host: string, environment: Environment): Promise<MatchedCredential | undefined> {
     const commandOf = async (plugin: string) =>
       hostCommand(this.#hostRoot, await findProgram(plugin, environment, this.#hostRoot), ['get']);
     const credential = await this.#answers.get(`${name} ${host}`, async () => {
@@ -241,11 +235,7 @@ async function credentialInFiles(
 }
 
 /** In the PATH of CRI-O. @throws PluginError */
-async function findProgram(
-  plugin: string,
-  environment: CrioConf['environment'],
-  hostRoot: string,
-): Promise<string> {
+async function findProgram(plugin: string, environment: Environment, hostRoot: string): Promise<string> {
   for (const binDir of (environment['PATH'] ?? '').split(':').filter((dir) => dir.startsWith('/'))) {
     const isThere = await statPath(posix.join(binDir, plugin), hostRoot).then(Boolean, () => true);
     if (isThere) return await checkBinary(plugin, { hostRoot, binDir });

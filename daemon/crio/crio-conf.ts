@@ -4,7 +4,7 @@
  */
 import { posix } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
-import { baseEnvironment, nodeProgram } from '../kubelet/run/environment.ts';
+import { baseEnvironment, nodeProgram, type Environment } from '../kubelet/run/environment.ts';
 import type { NodeFiles } from '../node-files.ts';
 import { ConfigFileError, fieldsOf, inFile, parseTable } from '../toml.ts';
 
@@ -25,7 +25,7 @@ export interface CrioConf {
   readonly registriesConf: string;
   readonly registriesConfDir: string;
   /** Variables of the process. */
-  readonly environment: Readonly<Record<string, string>>;
+  readonly environment: Environment;
   /** Home of its user. */
   readonly home: string;
   readonly problems: readonly Problem[];

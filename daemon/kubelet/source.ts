@@ -16,7 +16,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../../src/async/clock.ts';
 import { FairSemaphores } from '../../src/async/fair-semaphore.ts';
 import type {
-  HeldCredential,
   MatchedCredential,
   ServiceAccountName,
   SourceProblem,
@@ -89,9 +88,7 @@ class CredentialProviderSource extends LiveSource<Found> {
   ): Promise<readonly MatchedCredential[]> {
     const { setup, providers } = this.found;
     const matching = providers.filter((provider) => provider.matches(repository));
-    const found = await Promise.all(
-      matching.map((provider) => provide(provider, repository, signal, account)),
-    );
+    const found = await Promise.all(matching.map((each) => provide(each, repository, signal, account)));
     // Without a configuration, any plugin may be for the image.
     const unread = setup === undefined ? super.problems() : [];
     for (const problem of [...unread, ...found.flatMap((each) => each.problem ?? [])]) onProblem?.(problem);
@@ -202,15 +199,15 @@ function leftOutOf(providers: readonly Provider[], isIntended: boolean): readonl
 async function provide(
   provider: Provider,
   repository: string,
-  signal: AbortSignal | undefined,
-  account: ServiceAccountName | undefined,
-): Promise<{ readonly held: readonly HeldCredential[]; readonly problem: SourceProblem | undefined }> {
+  signal?: AbortSignal,
+  account?: ServiceAccountName,
+) {
   const { auth, reason } = await provider.provide(repository, account, signal);
   const problem = reason === undefined ? undefined : problemOf(provider, reason);
   const origin = originOf(provider);
   if (provider.config.tokenAttributes === undefined) return { held: holdEntries(auth, origin).held, problem };
   const { held } = holdEntries(auth, account ? `${origin} for ${account.namespace}/${account.name}` : origin);
-  return { held: held.map((each) => ({ ...each, source: 'service-account' })), problem };
+  return { held: held.map((each) => ({ ...each, source: 'service-account' as const })), problem };
 }
 
 function problemOf(plugin: Plugin, message: string): SourceProblem {

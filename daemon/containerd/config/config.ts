@@ -195,14 +195,11 @@ function mergeTables(into: Table, from: Table): Table {
 }
 
 /** @throws InvalidConfig */
-function validateConfig(
-  { version, disabledPlugins, requiredPlugins, plugins }: ConfigFile,
-  rules: ContainerdRules,
-): void {
+function validateConfig(config: ConfigFile, rules: ContainerdRules): void {
+  const { version, disabledPlugins, requiredPlugins, plugins } = config;
   if (rules.refusesNewerFiles && version > rules.configVersion) {
-    throw invalid(
-      `its version ${version} is newer than ${rules.configVersion}, the newest that this containerd reads`,
-    );
+    const newest = `${rules.configVersion}, the newest that this containerd reads`;
+    throw invalid(`its version ${version} is newer than ${newest}`);
   }
   // Up to 1.7, names in files of version 1 are not checked.
   if (!rules.migrates && version < 2) return;

@@ -95,11 +95,7 @@ const criDisabled =
   'it disables the CRI plugin, so the kubelet does not use this containerd; set containerdConfigPathCandidates to the configuration of the kubelet’s containerd';
 
 /** @param problems gets those of the others */
-function credentialsOf(
-  { configs }: Registry,
-  origin: string,
-  problems: Problem[],
-): NodeConfig['credentials'] {
+function credentialsOf({ configs }: Registry, origin: string, problems: Problem[]) {
   const found = new Map<string, MatchedCredential>();
   for (const [key, { auth = {} }] of configs) {
     try {

@@ -85,11 +85,7 @@ async function isDirectoryAt(path: string, root: string): Promise<boolean> {
   throw new ProviderConfigError(`unable to access path ${JSON.stringify(path)}: ${reason}`);
 }
 
-async function readFiles(
-  path: string,
-  root: string,
-  isDirectory: boolean,
-): Promise<ReadonlyMap<string, Buffer>> {
+async function readFiles(path: string, root: string, isDirectory: boolean) {
   const files = new Map<string, Buffer>();
   try {
     if (!isDirectory) return files.set(path, await readBounded(path, { maxBytes, root }));

@@ -70,13 +70,8 @@ function failing(what: string) {
 }
 
 /** Whether a plugin returned the token itself: without cache type `Token`, other pods would use it. */
-export function echoedToken(
-  attributes: TokenAttributes,
-  image: string,
-  token: Secret,
-  auth: Auth,
-): string | undefined {
-  if (attributes.cacheType === 'Token') return undefined;
+export function echoedToken({ cacheType }: TokenAttributes, image: string, token: Secret, auth: Auth) {
+  if (cacheType === 'Token') return undefined;
   if (![...auth.values()].some(({ password }) => reveal(password) === reveal(token))) return undefined;
   return (
     `Credential provider plugin returned the service account token as the password for image "${image}", ` +

@@ -64,13 +64,7 @@ function withSecrets(variables: Iterable<readonly [string, string]>): Environmen
 }
 
 /** Programs that are or contain a kubelet: Kubernetes, k3s, MicroK8s. */
-const kubeletPrograms: ReadonlySet<string> = new Set([
-  'kubelet',
-  'k3s',
-  'k3s-server',
-  'k3s-agent',
-  'kubelite',
-]);
+const kubeletPrograms = new Set(['kubelet', 'k3s', 'k3s-server', 'k3s-agent', 'kubelite']);
 
 /** `kernel.pid_max` is 32768 by default, or four million on large machines, where few are in use. */
 const maxProcesses = 65_536;
