@@ -123,7 +123,6 @@ export async function startController(cluster: Cluster, options: ControllerOptio
 export async function runArchwright(
   cluster: Cluster,
   args: readonly string[],
-  onLine: (line: string, running: Running) => void = () => undefined,
 ): Promise<{ readonly code: number | string; readonly output: string }> {
   const running = startProcess({
     name: `archwright-${args[0] ?? ''}-${performance.now().toFixed(0)}`,
@@ -132,12 +131,7 @@ export async function runArchwright(
     env: environment(cluster),
     logs: cluster.logs,
   });
-  const lines: string[] = [];
-  running.onLine((line) => {
-    lines.push(line);
-    onLine(line, running);
-  });
-  return { code: await running.ended, output: lines.join('\n') };
+  return { code: await running.ended, output: running.log() };
 }
 
 /** Makes the API server call the webhook for new pods, and waits until it does. */
@@ -153,6 +147,7 @@ export async function configureWebhook(
   const { tls, webhook, failurePolicy = 'Ignore', daemonSets = false } = options;
   const key = 'kubernetes.io/metadata.name';
   const caBundle = Buffer.from(tls.webhookCa).toString('base64');
+  const created = { apiVersions: ['v1'], operations: ['CREATE'] };
   await cluster.make('MutatingWebhookConfiguration', 'archwright', {
     webhooks: [
       {
@@ -164,17 +159,8 @@ export async function configureWebhook(
         reinvocationPolicy: 'IfNeeded',
         clientConfig: { url: `${webhook.url}/mutate`, caBundle },
         rules: [
-          { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] },
-          ...(daemonSets
-            ? [
-                {
-                  apiGroups: ['apps'],
-                  apiVersions: ['v1'],
-                  resources: ['daemonsets'],
-                  operations: ['CREATE'],
-                },
-              ]
-            : []),
+          { ...created, apiGroups: [''], resources: ['pods'] },
+          ...(daemonSets ? [{ ...created, apiGroups: ['apps'], resources: ['daemonsets'] }] : []),
         ],
         namespaceSelector: {
           matchExpressions: [{ key, operator: 'NotIn', values: [ownNamespace, 'kube-system'] }],
@@ -255,19 +241,9 @@ function agentSettings(agents: WithAgents['agents'], tlsDir: string): Settings {
   return { agents: urls, ...(tlsDir !== '' && { 'agent-tls-dir': tlsDir }) };
 }
 
-/** The sum of a metric's samples that have these labels; 0 without any. */
-export async function metricOf(
-  server: Pick<Server, 'health'>,
-  name: string,
-  labels: Readonly<Record<string, string>> = {},
-): Promise<number> {
-  const text = await (await fetch(`${server.health}/metrics`)).text();
-  let sum = 0;
-  for (const line of text.split('\n')) {
-    const [, found, own = '', value = ''] = /^([a-z_]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
-    if (found !== name) continue;
-    if (Object.entries(labels).every(([key, wanted]) => own.includes(`${key}="${wanted}"`)))
-      sum += Number(value);
-  }
-  return sum;
+/** The sum of a metric's samples; 0 without any. */
+export async function metricOf({ health }: Pick<Server, 'health'>, name: string): Promise<number> {
+  const text = await (await fetch(`${health}/metrics`)).text();
+  const samples = text.split('\n').filter((line) => /^\w+/.exec(line)?.[0] === name);
+  return samples.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
 }

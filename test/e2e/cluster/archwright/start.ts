@@ -29,8 +29,6 @@ export interface AdmissionOptions {
   readonly images?: Images;
   readonly tls?: TlsDirs;
   readonly settings?: Settings;
-  /** More settings, which only the webhook has. */
-  readonly webhookSettings?: Settings;
 }
 
 /** An agent with the registries' certificates and logins, and a webhook that the API server calls. */
@@ -40,7 +38,7 @@ export async function startAdmission(cluster: Cluster, options: AdmissionOptions
   const tls = options.tls ?? (await prepareArchwright(cluster));
   const ofAgent = { ...images.settings, ...images.hostSettings };
   const agents = [await startAgent(cluster, { tls, settings: ofAgent })] as const;
-  const settings = { ...options.settings, ...options.webhookSettings };
+  const { settings = {} } = options;
   const webhook = await startWebhook(cluster, { tls, agents, settings });
   await configureWebhook(cluster, { tls, webhook, failurePolicy, daemonSets });
   return { images, tls, agents, webhook };
