@@ -29,8 +29,6 @@ interface RegistryOptions {
   readonly auth: Auth;
   /** Of every response. */
   readonly headers?: Readonly<Record<string, readonly string[]>>;
-  /** Called with the line of each request in the access log. */
-  readonly onRequest?: (line: string) => void;
   readonly upstream?: { readonly remoteurl: string; readonly username: string; readonly password: string };
 }
 
@@ -56,7 +54,7 @@ export async function startRegistry(options: RegistryOptions) {
   };
   const config = {
     version: '0.1',
-    log: { level: 'error', accesslog: { disabled: !options.onRequest } },
+    log: { level: 'error', accesslog: { disabled: true } },
     storage: {
       filesystem: { rootdirectory: options.data ?? join(directory, 'data') },
       delete: { enabled: true },
@@ -85,7 +83,6 @@ export async function startRegistry(options: RegistryOptions) {
     },
     logs: directory,
   });
-  if (options.onRequest) registry.onLine(options.onRequest);
   const stop = (): Promise<void> => registry.stop(stopTimeoutMs);
   try {
     await ready(registry, async () =>

@@ -1,9 +1,8 @@
-/** Child processes: output goes into a file and to line listeners. All end with their parent process. */
+/** Child processes: output goes into a file. All end with their parent process. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createWriteStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { get, type RequestOptions } from 'node:https';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { onPath } from '../../programs/cache.ts';
 
@@ -41,7 +40,6 @@ export function startProcess({ name, program, args, env, logs, cwd }: StartOptio
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(cwd !== undefined && { cwd }),
   });
-  const listeners: ((line: string) => void)[] = [];
   const kill = (): void => void child.kill('SIGKILL');
   endings.add(kill);
   let over = false;
@@ -54,18 +52,11 @@ export function startProcess({ name, program, args, env, logs, cwd }: StartOptio
     await new Promise<void>((resolve) => output.end(() => resolve()));
     return how;
   });
-  for (const stream of [child.stdout, child.stderr]) {
-    if (stream === null) continue;
-    createInterface({ input: stream }).on('line', (line) => {
-      output.write(`${line}\n`);
-      for (const listener of listeners) listener(line);
-    });
-  }
+  for (const stream of [child.stdout, child.stderr]) stream?.pipe(output, { end: false });
   return {
     name,
     pid: child.pid ?? 0,
     log: (): string => readFileSync(file).subarray(earlierBytes).toString(),
-    onLine: (listener: (line: string) => void): void => void listeners.push(listener),
     /** Resolves with the exit code or the signal's name, when its output is in the file. */
     ended,
     hasEnded: (): boolean => over,
