@@ -157,7 +157,6 @@ export function scopeOf({
   pullCredentials,
   serviceAccount: account,
 }: Pick<ImageRequest, 'pullCredentials' | 'serviceAccount'>): string {
-  if (pullCredentials.length === 0 && account === undefined) return sharedScope;
   const ids = [...new Set(pullCredentials.map(({ id }) => id))].sort();
   // Ids have no colon.
   if (account !== undefined) ids.push(`service-account:${account.namespace}/${account.name}`);

@@ -89,6 +89,17 @@ t.test('names of images that do not exist evict none either', async (t) => {
   t.equal(known(made, honest), honest.length);
 });
 
+t.test('equal details of images take memory once, long ones for each image', async (t) => {
+  const bytesOf = (label: string) => {
+    const { cache } = bench({ maxBytes });
+    const os = { os: 'linux', architecture: 'amd64', variant: label };
+    cache.learn({ ...factsOf('docker.io/library/app:v1'), platforms: [os] });
+    return cache.bytes;
+  };
+  t.equal(bytesOf('v2'), bytesOf('v22'));
+  t.ok(bytesOf('x'.repeat(2000)) > bytesOf('v2') + 4000);
+});
+
 t.test('one namespace may fill the cache; what it used longest ago is evicted first', async (t) => {
   const made = bench({ maxBytes: 200_000 });
   const images = Array.from({ length: 2000 }, (_, n) => `docker.io/library/app-${n}:v1`);

@@ -150,16 +150,26 @@ void t.test('an exception of a listener does not end the watch', async (t) => {
     server.script(path, json(page('1', [])));
     server.script(
       watch,
-      events({ type: 'ADDED', object: node('a', '2') }, { type: 'ADDED', object: node('b', '3') }),
+      events(
+        { type: 'ADDED', object: node('a', '2') },
+        { type: 'DELETED', object: node('unknown', '3') },
+        { type: 'ADDED', object: node('b', '4') },
+      ),
     );
   });
   let calls = 0;
+  const each: string[] = [];
+  reflector.onEach(({ name }) => {
+    each.push(name);
+    throw new Error('listener');
+  });
   reflector.onChange(() => {
     calls += 1;
     throw new Error('listener');
   });
   await until(() => reflector.size === 2, 'changed');
-  t.equal(calls, 3, 'after the list, and after each change');
+  t.equal(calls, 4, 'after the list, and after each event');
+  t.strictSame(each, ['a', 'b'], 'objects that changed');
 });
 
 void t.test('ready rejects when its signal aborts', async (t) => {

@@ -110,6 +110,8 @@ for (const [name, spec, isLeftOut] of [
     const policy = { matchNodeLabels: ['rack'] };
     const input = inputOf(podOf(['a'], spec, { labels }), { a: 'arm64' }, policy);
     const { decision, pod } = place(input);
+    const left = decision.reasons.filter(({ rule }) => rule === 'match-node-labels-left-out');
+    t.equal(left.length, isLeftOut ? 1 : 0);
     t.strictSame(decision.nodeLabels, isLeftOut ? {} : { rack: 'r1' });
     like(t, decision.warnings, isLeftOut ? [/exclude nodes with rack=r1 \(matchNodeLabels\)/] : []);
     t.equal(decision.warnings.length, isLeftOut ? 1 : 0);
