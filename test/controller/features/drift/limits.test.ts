@@ -71,10 +71,7 @@ t.test('images by digest, images that are never pulled, and ended pods are not c
     spec: { nodeName: 'a', containers: [byDigest] },
     status: { phase: 'Running', containerStatuses: [{ ...byDigest, imageID: byDigest.image }] },
   });
-  test.pod('done', 'shop/done', { pulled });
-  const done = test.store.get('/api/v1/namespaces/shop/pods/done');
-  const status = { ...(done?.status as object), phase: 'Succeeded' };
-  test.store.put('/api/v1/namespaces/shop/pods/done', { ...done, status });
+  test.pod('done', 'shop/done', { pulled, phase: 'Succeeded' });
   await test.advance(6 * hour);
   t.strictSame(test.counts(), { head: 0, get: 0 });
 });

@@ -32,6 +32,7 @@ interface PodOptions {
   /** Digest that its node pulled. Default: none. */
   readonly pulled?: Content | undefined;
   readonly pullPolicy?: string;
+  readonly phase?: string;
   readonly pullSecrets?: readonly string[];
   /** A ReplicaSet of this name, of a Deployment of the same name. Default: no owner. */
   readonly owner?: string;
@@ -140,7 +141,7 @@ function putPod(
   host: string,
   name: string,
   repository: string,
-  { namespace = 'shop', node = 'a', pulled, pullPolicy, pullSecrets = [], owner }: PodOptions,
+  { namespace = 'shop', node = 'a', pulled, pullPolicy, phase, pullSecrets = [], owner }: PodOptions,
 ): void {
   const imageID = pulled === undefined ? '' : `${host}/${repository}@${pulled.digest}`;
   const image = `${host}/${repository}:1`;
@@ -155,6 +156,7 @@ function putPod(
     image,
     imageID,
     ...(pullPolicy && { pullPolicy }),
+    ...(phase && { phase }),
     owner: owner === undefined ? null : controllerRef('ReplicaSet', owner, { uid }),
     spec: { imagePullSecrets: pullSecrets.map((each) => ({ name: each })) },
   });
