@@ -75,7 +75,7 @@ function fieldsOf(
   const pullers = pullersOf(node);
   const needsFeatures = platforms.some((each) => each.needsFeatures);
   const ignores = valuesOf(ignoresFeatures(node), [true, false], needsFeatures);
-  const oneRuntime = pullers.every(({ runtime }) => runtime === pullers[0]?.runtime);
+  const isContainerd = pullers.every(({ runtime }) => runtime === 'containerd');
   const hasVariants = platforms.some((each) => each.architecture === architecture && each.variant);
   const needsLevel = architecture === 'amd64' && (hasVariants || requiredLevel > 1);
   const mayBeNewer = architecture === 'arm64' && hasVariants;
@@ -85,7 +85,7 @@ function fieldsOf(
   const versions = valuesOf(node.osVersion, [anyVersion, noVersion], os === 'windows');
   return [
     {
-      name: oneRuntime && pullers[0]?.runtime === 'containerd' ? 'pull mode' : 'runtime',
+      name: isContainerd ? 'pull mode' : 'runtime',
       values: pullers.map((puller) => ({ puller })),
     },
     { name: 'runtime', values: ignores.map((each) => ({ ignoresFeatures: each })) },

@@ -193,14 +193,13 @@ for (const [role, rights] of Object.entries(expected)) {
   t.test(`${role} has exactly these rights`, async (t) => t.strictSame(rightsOf(role), rights.toSorted()));
 }
 
-t.test('no role has a wildcard, and this test knows all roles', (t) => {
+t.test('no role has a wildcard, and this test knows all roles', async (t) => {
   for (const { metadata, rules } of roles)
     for (const rule of rules)
       t.notOk([...rule.verbs, ...rule.resources, ...rule.apiGroups].includes('*'), metadata.name);
   // Roles for users.
   const others = roles.map(nameOf).filter((each) => !Object.hasOwn(expected, each));
   t.strictSame(others.toSorted(), ['ClusterRole archwright-edit', 'ClusterRole archwright-view']);
-  t.end();
 });
 
 t.test('the policy for nodes allows the labels that `archwright clean` removes', async (t) => {

@@ -90,11 +90,9 @@ t.test('impossible values of a report are ignored', async (t) => {
     runtime: [
       1,
       { name: 'containerd' },
-      ...[
-        ['x'.repeat(99), '1'],
-        ['a b', '1'],
-        ['c', '1\n2'],
-      ].map(([name, version]) => ({ name, version })),
+      { name: 'x'.repeat(99), version: '1' },
+      { name: 'a b', version: '1' },
+      { name: 'c', version: '1\n2' },
     ],
     pullMode: ['Local', '', 1, {}],
     armVariant: ['8', 'v', 'v99', 'v8\n', 8],

@@ -95,7 +95,7 @@ test('an exception in the decision admits the pod unchanged, with its uid', asyn
   }
 });
 
-test('the API server’s own timeout bounds the budget', (t) => {
+test('the API server’s own timeout bounds the budget', async (t) => {
   t.equal(budgetMs(150, '/mutate?timeout=10s'), 150);
   t.equal(budgetMs(5000, '/mutate?timeout=2s'), 1000);
   t.equal(budgetMs(5000, '/mutate?a=b&timeout=2s&c=d'), 1000);
@@ -108,7 +108,6 @@ test('the API server’s own timeout bounds the budget', (t) => {
   ]) {
     t.equal(budgetMs(5000, url), 5000, String(url));
   }
-  t.end();
 });
 
 /** Images that a test can push again. */

@@ -123,16 +123,13 @@ t.test('the line of each key, table and element is found', async (t) => {
     [['array', 1, 'sub', 'm'], 32],
     [['array', 1, 'more', 0, 'o'], 34],
     [['array', 1, 'more', 1, 'o'], 36],
+    // The line of the nearest table.
+    [['table', 'inner', 'missing'], 23],
+    [['array', 1, 'missing'], 29],
+    [['nowhere'], 1],
+    [[], 1],
   ];
   for (const [path, expected] of cases) t.equal(parsed.lineOf(path), expected, JSON.stringify(path));
-});
-
-t.test('an unknown path has the line of the nearest table', async (t) => {
-  const parsed = parseToml(document);
-  t.equal(parsed.lineOf(['table', 'inner', 'missing']), 23);
-  t.equal(parsed.lineOf(['array', 1, 'missing']), 29);
-  t.equal(parsed.lineOf(['nowhere']), 1);
-  t.equal(parsed.lineOf([]), 1);
 });
 
 t.test('CRLF and a byte order mark do not shift lines', async (t) => {

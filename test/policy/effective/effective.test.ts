@@ -158,33 +158,34 @@ t.test('of the fallbacks, the first schedulable one applies', async (t) => {
   t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);
 });
 
-t.test("archwright's own taints are tolerated for every architecture", async (t) => {
-  const ours = { key: 'arch.example/architecture', operator: 'Equal', effect: 'NoSchedule' } as const;
-  t.strictSame(policy({ taintArchitectures: ['arm64'] }).tolerations, [ours, architectureTaint]);
-  t.strictSame(
-    policy({ taintArchitectures: ['*'], taintKey: 'pool', tolerateArchitectureTaint: false }).tolerations,
-    [{ ...ours, key: 'pool' }],
-  );
-  const wider = { key: 'arch.example/architecture', operator: 'Equal' } as const;
-  t.strictSame(policy({ taintArchitectures: ['*'], tolerations: [wider] }).tolerations, [
-    wider,
-    architectureTaint,
-  ]);
-  t.strictSame(policy({ taintArchitectures: ['*'], taintKey: 'kubernetes.io/arch' }).tolerations, [
-    architectureTaint,
-  ]);
-});
-
-t.test('the architecture taint is tolerated unless a template covers it or it is off', async (t) => {
-  const other = { key: 'arch', operator: 'Equal' } as const;
-  t.strictSame(policy({ tolerations: [other] }).tolerations, [other, architectureTaint]);
-  t.strictSame(policy({ tolerations: [other], tolerateArchitectureTaint: false }).tolerations, [other]);
-  const covering = { key: 'kubernetes.io/arch', operator: 'Equal' } as const;
-  t.strictSame(policy({ tolerations: [covering] }).tolerations, [covering], 'no effect means every effect');
-  t.strictSame(policy({ tolerations: [architectureTaint] }).tolerations, [architectureTaint]);
-  const narrower = { ...covering, effect: 'NoExecute' } as const;
-  t.strictSame(policy({ tolerations: [narrower] }).tolerations, [narrower, architectureTaint]);
-});
+t.test(
+  "archwright's own taints and that of the architecture are tolerated, unless a template covers them",
+  async (t) => {
+    const ours = { key: 'arch.example/architecture', operator: 'Equal', effect: 'NoSchedule' } as const;
+    const wider = { key: 'arch.example/architecture', operator: 'Equal' } as const;
+    const other = { key: 'arch', operator: 'Equal' } as const;
+    const covering = { key: 'kubernetes.io/arch', operator: 'Equal' } as const;
+    const narrower = { ...covering, effect: 'NoExecute' } as const;
+    const all = { taintArchitectures: ['*'] };
+    const off = { tolerateArchitectureTaint: false };
+    const rows: [Partial<Configuration>, ...Configuration['tolerations']][] = [
+      [{ taintArchitectures: ['arm64'] }, ours, architectureTaint],
+      [
+        { ...all, ...off, taintKey: 'pool' },
+        { ...ours, key: 'pool' },
+      ],
+      [{ ...all, tolerations: [wider] }, wider, architectureTaint],
+      [{ ...all, taintKey: 'kubernetes.io/arch' }, architectureTaint],
+      [{ tolerations: [other] }, other, architectureTaint],
+      [{ ...off, tolerations: [other] }, other],
+      [{ tolerations: [covering] }, covering],
+      [{ tolerations: [architectureTaint] }, architectureTaint],
+      [{ tolerations: [narrower] }, narrower, architectureTaint],
+    ];
+    for (const [values, ...expected] of rows)
+      t.strictSame(policy(values).tolerations, expected, JSON.stringify(values));
+  },
+);
 
 t.test('labels of other programs are read with compat.labels', async (t) => {
   t.equal(policy({}).preferredLabels, undefined);

@@ -13,7 +13,7 @@ import {
 import { rollout, rolloutCases } from './objects.ts';
 import { like } from '../../support/like.ts';
 
-t.test('rollouts are read exactly if the API server accepts them', (t) => {
+t.test('rollouts are read exactly if the API server accepts them', async (t) => {
   for (const { about, object, refused, isReadable } of rolloutCases) {
     const { problems } = readRollout(object);
     t.equal(
@@ -22,10 +22,9 @@ t.test('rollouts are read exactly if the API server accepts them', (t) => {
       `${about}: ${problems.join('; ')}`,
     );
   }
-  t.end();
 });
 
-t.test('a rollout has defaults', (t) => {
+t.test('a rollout has defaults', async (t) => {
   like(t, readRollout({ ...rollout({ architecture: 'arm64' }), metadata: null } as object).value, {
     namespace: '',
     createdAt: 0,
@@ -41,13 +40,12 @@ t.test('a rollout has defaults', (t) => {
     selector: [],
     newPods: undefined,
   });
-  t.end();
 });
 
 const replicaSet = controllerRef('ReplicaSet', 'web-7d4b9c', { uid: 'r' });
 const labels = { app: 'web', 'pod-template-hash': '7d4b9c' };
 
-t.test('the workload of a pod is its Deployment, ReplicaSet or StatefulSet', (t) => {
+t.test('the workload of a pod is its Deployment, ReplicaSet or StatefulSet', async (t) => {
   t.strictSame(rolledWorkloadOf(replicaSet, labels), { kind: 'Deployment', name: 'web' });
   t.strictSame(rolledWorkloadOf(replicaSet, {}), { kind: 'ReplicaSet', name: 'web-7d4b9c' });
   const unhashed = { ...replicaSet, name: 'web-' };
@@ -58,10 +56,9 @@ t.test('the workload of a pod is its Deployment, ReplicaSet or StatefulSet', (t)
     t.equal(rolledWorkloadOf({ ...replicaSet, kind }, labels), undefined, kind);
   t.equal(rolledWorkloadOf({ ...replicaSet, apiVersion: 'apps.kruise.io/v1' }, labels), undefined);
   t.equal(rolledWorkloadOf(undefined, labels), undefined);
-  t.end();
 });
 
-t.test('names and selector choose the pods of a rollout', (t) => {
+t.test('names and selector choose the pods of a rollout', async (t) => {
   const is = (spec: object): boolean => {
     const read = readRollout(rollout({ architecture: 'arm64', ...spec })).value;
     return read !== undefined && isInRollout(read, replicaSet, labels);
@@ -71,10 +68,9 @@ t.test('names and selector choose the pods of a rollout', (t) => {
   t.equal(is({ names: ['x'] }), false);
   t.equal(is({ selector: { matchLabels: { app: 'web' } } }), true);
   t.equal(is({ selector: { matchLabels: { app: 'x' } }, names: ['web'] }), false);
-  t.end();
 });
 
-t.test('a step is a rounded percentage or a number of pods', (t) => {
+t.test('a step is a rounded percentage or a number of pods', async (t) => {
   const rows: readonly (readonly [Step, count: number, wanted: number])[] = [
     [{ percent: 10 }, 0, 0],
     [{ percent: 10 }, 1, 0],
@@ -92,10 +88,9 @@ t.test('a step is a rounded percentage or a number of pods', (t) => {
   ];
   for (const [step, count, wanted] of rows)
     t.equal(wantedPods(step, count), wanted, `${formatStep(step)} of ${count}`);
-  t.end();
 });
 
-t.test('rollouts are ordered by age, then name', (t) => {
+t.test('rollouts are ordered by age, then name', async (t) => {
   const at = (name: string, createdAt: number) => ({
     ...readRollout(rollout({ architecture: 'a' }, name)).value,
     createdAt,
@@ -105,5 +100,4 @@ t.test('rollouts are ordered by age, then name', (t) => {
     all.sort(byAge).map(({ name }) => name),
     ['c', 'a', 'b'],
   );
-  t.end();
 });

@@ -72,14 +72,13 @@ for (const [name, [images, policy, decided, warned]] of Object.entries(cases)) {
   });
 }
 
-test('whoever applies a template of an image that does not exist gets a warning', (t) => {
+test('whoever applies a template of an image that does not exist gets a warning', async (t) => {
   const facts = { x: failed('not-found', '404') };
   for (const template of ['workload', 'DaemonSet'] as const) {
     const { warnings, message } = decide(inputOf(podOf(['x']), facts, {}, { template }));
     like(t, warnings, [/image x: not-found: the registry has no such image/]);
     t.equal(message, undefined, 'it is admitted');
   }
-  t.end();
 });
 
 test('`deny` names each unknown image and the reason', async (t) => {
@@ -101,7 +100,7 @@ test('no message names pull secrets if a plugin of the nodes has a problem', asy
   t.notMatch(message, /pull secret/);
 });
 
-test('connection failures have one text in admission responses, and all details in `explain`', (t) => {
+test('connection failures have one text in admission responses, and all details in `explain`', async (t) => {
   const failures = {
     refused: failed('unavailable', 'connect ECONNREFUSED 127.0.0.1:6379 through proxy.corp.example:3128'),
     silent: failed('timeout', '10.0.0.7:22: no answer within 5000 ms (node-7, https://10.1.2.3:9443)'),
@@ -125,7 +124,6 @@ test('connection failures have one text in admission responses, and all details 
       /127\.0|proxy|10\.|node-7|docker-config|var.lib|timeout/,
     );
   }
-  t.end();
 });
 
 test('the gate is appended, kept, and removed', async (t) => {
