@@ -10,19 +10,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { like } from '../support/like.ts';
 
 function fleetKnowing(readShared: Fleet['readShared']): Fleet {
-  return {
-    readShared,
-    lookup: () => new Promise(() => undefined),
-    pullable: () => Promise.resolve({ able: [], unable: [] }),
-    isAvailable: () => true,
-    nodeReports: () => new Map(),
-    resolvesShortNames: () => false,
-    useNodes: () => undefined,
-    credentialProblems: () => new Map(),
-    execErrors: () => new Map(),
-    grouped: () => Promise.resolve(),
-    close: () => undefined,
-  };
+  return { readShared, useNodes: () => undefined, nodeReports: () => new Map() } as Partial<Fleet> as Fleet;
 }
 
 test("it loads the agents' facts before it is ready; agents that hang or fail delay the start for a bounded time", async (t) => {

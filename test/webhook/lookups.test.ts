@@ -72,16 +72,13 @@ test('without time for a lookup, old facts are used', async (t) => {
 });
 
 test('an exception in the decision admits the pod unchanged, with its uid', async (t) => {
+  const failed = () => Promise.reject(new Error('injected failure'));
+  const thrown = () => {
+    throw new Error('injected failure');
+  };
   const faulty: [what: string, cache: WebhookOptions['cache']][] = [
-    [
-      'at once',
-      broken({
-        peek: () => {
-          throw new Error('injected failure');
-        },
-      }),
-    ],
-    ['in a lookup', broken({ get: () => Promise.reject(new Error('injected failure')) })],
+    ['at once', broken({ peek: thrown })],
+    ['in a lookup', broken({ get: failed })],
     ['while waiting', broken({ get: () => Promise.resolve({ platforms: 7 } as unknown as ImageFacts) })],
     ['in the facts', broken({ peek: ({ image }) => ({ image, platforms: 7 }) as unknown as ImageFacts })],
   ];

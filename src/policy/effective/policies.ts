@@ -75,7 +75,10 @@ export function createPolicies(options: PoliciesOptions) {
     /** On the admission path, from memory. */
     policyOf: (subject: PolicySubject): Policy => {
       const { namespace, namespaceLabels, labels } = subject;
-      if (isExcluded(resources.cluster(), namespaceLabels)) return policyOfLayers('excluded', [], true);
+      const selector = resources.cluster()?.namespaceSelector;
+      const isSelected = selector === undefined || selects(selector, namespaceLabels);
+      // A namespace without known labels is new. Its pods are placed, which is the safe choice.
+      if (!isSelected && Object.keys(namespaceLabels).length > 0) return policyOfLayers('excluded', [], true);
       const pods = resources.podsIn(namespace).filter(({ selector }) => selects(selector, labels));
       const key = pods.length === 0 ? '' : `${namespace}/${pods.map(({ name }) => name).join()}`;
       const policy = policyOfLayers(key, pods, false);
@@ -96,16 +99,6 @@ function rolloutOf(
   if (found?.newPods === undefined) return undefined;
   const { name, architecture, newPods } = found;
   return { name, architecture, newPods: newPods === 'Choose' && !controllerLeads ? 'Other' : newPods };
-}
-
-/** A namespace without known labels is new. Its pods are placed, which is the safe choice. */
-function isExcluded(
-  cluster: ClusterPlacement | undefined,
-  namespaceLabels: PolicySubject['namespaceLabels'],
-): boolean {
-  const selector = cluster?.namespaceSelector;
-  if (selector === undefined || selects(selector, namespaceLabels)) return false;
-  return Object.keys(namespaceLabels).length > 0;
 }
 
 interface PolicyLayers {
