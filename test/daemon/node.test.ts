@@ -74,6 +74,12 @@ t.test('a masked service is not enabled', async (t) => {
   like(t, await findRuntime(root), { name: 'containerd' });
 });
 
+t.test('a file that may not be examined exists', async (t) => {
+  const root = t.testdir({ etc: { crio: {} } });
+  symlinkSync(`${'../'.repeat(20)}etc/passwd`, join(root, 'etc/crio/crio.conf'));
+  like(t, await findRuntime(root), { name: 'cri-o' });
+});
+
 /** Programs in a directory. The node's root is `/`, so the tests need no chroot. */
 function finder(t: Test, scripts: Readonly<Record<string, string>>) {
   const dir = t.testdir();

@@ -275,11 +275,11 @@ t.test('the fingerprint depends on the content', async (t) => {
 
 t.test('the first existing config.toml is used, also through a symbolic link', async (t) => {
   const root = t.testdir();
-  writeFiles(root, { '/b.toml': certsD, [hostsFile]: 'server = "s.example"' });
+  writeFiles(root, { '/dir.toml/x': '', '/b.toml': certsD, [hostsFile]: 'server = "s.example"' });
   symlinkSync('/b.toml', join(root, 'a.toml'));
   const containerd = await createContainerdEndpoints({
     hostRoot: root,
-    candidates: ['/none.toml', '/a.toml', '/b.toml'],
+    candidates: ['/none.toml', '/dir.toml', '/a.toml', '/b.toml'],
     version: '2.4.2',
     ...manualRefresh,
   });
