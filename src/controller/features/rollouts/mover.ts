@@ -78,7 +78,7 @@ export class PodMover {
     for (const each of this.#refusedLast(seen, keyOf)) {
       const { pods } = each.workload;
       const waitMs = await (isEnded
-        ? this.#moveEach(podsToReturn(each.workload, percent), keyOf(each), Infinity)
+        ? this.#moveEach(this.#toReturn(each.workload, percent), keyOf(each), Infinity)
         : this.#moveEach(this.#surplus(each, percent), keyOf(each), pods.length * movesOfPod.most));
       if (waitMs > 0) return waitMs;
     }
@@ -111,6 +111,15 @@ export class PodMover {
       } else this.#moves.set(key, { since, count: most < Infinity ? count + 1 : count });
     }
     return 0;
+  }
+
+  /** The pods to move back after a rollback: unready ones first, ready ones within `misplacedPodsShare`. */
+  #toReturn(workload: RolledWorkload, percent: number): readonly RolledPod[] {
+    const { ready = [], unready = [] } = Object.groupBy(movedIn(workload), (pod) =>
+      pod.ready ? 'ready' : 'unready',
+    );
+    const mayGo = this.#refusedLast(ready, ({ uid }) => uid).slice(0, roomIn(workload, percent));
+    return [...unready, ...mayGo];
   }
 
   /** The pods to move so that `wanted` are on the architecture. Unscheduled ones wait for the scheduler. */
@@ -151,13 +160,6 @@ function keyOf({ workload: { name, namespace } }: Observation): string {
 /** The pods that the rollout put on the architecture. */
 function movedIn({ pods }: RolledWorkload): readonly RolledPod[] {
   return pods.filter(({ isTarget, isMoved }) => isTarget && isMoved);
-}
-
-/** The pods to move back after a rollback: unready ones first, ready ones within `misplacedPodsShare`. */
-function podsToReturn(workload: RolledWorkload, percent: number): readonly RolledPod[] {
-  const moved = movedIn(workload);
-  const ready = moved.filter((pod) => pod.ready).slice(0, roomIn(workload, percent));
-  return [...moved.filter((pod) => !pod.ready), ...ready];
 }
 
 /** Why no ready pod may go now; `undefined`: one may. */

@@ -154,6 +154,14 @@ t.test('three crashing pods: it rolls back at once, and evicts them', async (t) 
   t.equal(world.status().phase, 'RolledBack');
 });
 
+t.test('rollback: a ready pod that a budget holds does not keep the others there', async (t) => {
+  const world = await startWorld(t, { aborted: true });
+  pods(world, 2, 2);
+  world.store.fault(/^POST .*\/arm-0\/eviction$/, { status: 429, message: 'the budget' });
+  await looks(world, 2);
+  t.strictSame(world.evicted(), ['arm-0', 'arm-1']);
+});
+
 t.test('readiness is checked again before a step; status and one event say what holds it', async (t) => {
   const world = await startWorld(t, { steps: ['50%', '100%'] });
   pods(world, 4, 0);
