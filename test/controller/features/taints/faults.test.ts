@@ -14,14 +14,15 @@ async function onePod(t: Parameters<typeof startWorld>[0]): Promise<World> {
 }
 
 t.test('a pod that changed meanwhile is patched in its new form', async (t) => {
-  const world = await onePod(t);
-  world.store.fault(`PATCH ${podPath}`, {
-    times: 1,
-    before: () => putPod(world.store, 'a', 'arm-1', { tolerations: [{ key: 'theirs', operator: 'Exists' }] }),
-  });
-  await world.reconcilePods();
-  t.strictSame(world.tolerations('a'), [{ key: 'theirs', operator: 'Exists' }, tolerationOf('arm64')]);
-  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
+  const theirs = { key: 'theirs', operator: 'Exists' };
+  for (const tolerations of [[theirs], [theirs, tolerationOf('arm64')]]) {
+    const world = await onePod(t);
+    const before = (): void => putPod(world.store, 'a', 'arm-1', { tolerations });
+    world.store.fault(`PATCH ${podPath}`, { times: 1, before });
+    await world.reconcilePods();
+    t.strictSame(world.tolerations('a'), [theirs, tolerationOf('arm64')]);
+    t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
+  }
 });
 
 t.test('a new pod of the same name is not patched', async (t) => {

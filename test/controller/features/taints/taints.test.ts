@@ -29,6 +29,7 @@ t.test('a new node of an established architecture gets its taint before any pod'
   t.equal(world.tolerations('late').length, 1);
   await world.reconcilePods();
   t.equal(world.tolerations('late').length, 2);
+  t.equal(world.lines.filter((line) => line.includes('taints were added to nodes')).length, 1);
 });
 
 t.test('a taint of another writer does not mean that pods have their tolerations', async (t) => {
@@ -146,10 +147,10 @@ t.test('a skipped pod keeps one node untainted', async (t) => {
   t.strictSame(world.taints('amd-1'), []);
 });
 
-t.test('a skipped pod that is not ready, or tolerates everything, blocks no taint', async (t) => {
-  const unready = { namespace: 'kube-system', ready: false };
-  const tolerant = { namespace: 'kube-system', tolerations: [{ operator: 'Exists' }] };
-  for (const options of [unready, tolerant]) {
+t.test('a skipped pod that is static, not ready, or tolerates everything, blocks no taint', async (t) => {
+  const annotations = { 'kubernetes.io/config.mirror': 'x' };
+  for (const more of [{ annotations }, { ready: false }, { tolerations: [{ operator: 'Exists' }] }]) {
+    const options = { namespace: 'kube-system', ...more };
     const world = await startWorld(t, everyArchitecture);
     putPod(world.store, 'dns', 'arm-1', options);
     await world.reconcilePods();
@@ -190,10 +191,11 @@ t.test('taints are removed on demand; another key replaces the old one in one pa
   t.strictSame(world.taints('arm-1'), [foreign, taintOf('arm64', 'example.com/arch')]);
   t.equal(world.tolerations('a').length, 3);
 
+  putNode(world.store, 'arm-2', 'arm64', { annotations: { [annotation]: key } });
   world.configure({ taintArchitectures: [] });
   await world.reconcileNodes();
   t.strictSame(world.taints('arm-1'), [foreign]);
-  t.equal(world.record('arm-1'), undefined);
+  t.strictSame(['arm-1', 'arm-2'].map(world.record), [undefined, undefined]);
 });
 
 t.test('after a second change of the key, the Lease says which taints are ours', async (t) => {
