@@ -152,7 +152,7 @@ t.test('removals that failed once are repeated', async (t) => {
 });
 
 t.test('pods that change, disappear or lose their gate meanwhile', async (t) => {
-  const { store, clean } = await world(t);
+  const { store, clean, lines } = await world(t);
   for (const name of ['changed', 'gone', 'opened', 'busy'])
     store.put(podPath(name), gated('other.example/x'));
   const once = (name: string, before: () => void, times = 1) =>
@@ -164,6 +164,11 @@ t.test('pods that change, disappear or lose their gate meanwhile', async (t) => 
   once('busy', () => void store.put(podPath('busy'), gated()), 3);
   const report = await clean();
   t.equal(report.complete, true, JSON.stringify(report));
+  t.strictSame(
+    lines.filter((line) => line.startsWith('gates')),
+    ['gates: 4 done'],
+    'at once',
+  );
   t.strictSame(gatesOf(store, 'changed'), ['other.example/x', 'other.example/y']);
   t.equal(gatesOf(store, 'gone'), undefined);
   t.strictSame(gatesOf(store, 'busy') ?? [], []);
