@@ -235,6 +235,8 @@ t.test('docker credential helpers are chosen by registry', async (t) => {
   t.strictSame(helperOf(parsed, 'a.test/x'), { name: 'own', server: 'a.test' });
   t.strictSame(helperOf(parsed, 'b.test/x'), { name: 'store', server: 'b.test' });
   t.strictSame(helperOf(parsed, 'docker.io/library/x'), { name: 'hub', server });
+  const token = parseHelperAnswer(Buffer.from('{"Username":"<token>","Secret":"s"}'));
+  t.strictSame([token.username, token.isIdentityToken], ['', true]);
   for (const answer of ['', '[]', '{"Username":1,"Secret":"s"}', '{"Username":"u","Secret":""}'])
     t.throws(() => parseHelperAnswer(Buffer.from(answer)), { name: 'HelperConfigError' }, answer);
 });

@@ -95,6 +95,7 @@ t.test('callers without a valid token get no facts', async (t) => {
     `e30.${Buffer.from(JSON.stringify({ aud, sub: web })).toString('base64url')}.c2ln`;
   const revoked = issue(web);
   store.callers.revoke(revoked);
+  store.callers.grant('system:admin', 'create', 'arch.example/imagefacts', 'shop');
   const bearer = store.callers.issue(web, ['https://kubernetes.default.svc']);
   const rows: [about: string, token: string, reviewed: boolean][] = [
     ['no token at all', 'none', false],
