@@ -214,6 +214,10 @@ t.test("an endpoint's headers go to it, and its token headers to its token serve
     ['basic', 'basic', 'bearer'],
     'a static Authorization until there is a token',
   );
+  registry.clearRequests();
+  await lookUp(clientFor(t), endpointOf(registry, { headers }), { credentials: [ann] });
+  const teams = registry.requests.map((request) => request.headers['x-team']);
+  t.strictSame(teams, ['platform-team', undefined, 'platform-team'], 'without token headers it gets none');
 });
 
 t.test('a static Authorization header is sent to the token server of the same host', async (t) => {
