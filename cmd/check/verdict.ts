@@ -62,15 +62,16 @@ export function judge(
   allowList: AllowList,
   now: number,
 ): readonly Result[] {
-  const all = architectures.map((architecture) => ({
-    architecture,
-    images: judgeImages({ os, wanted: { uses } }, architecture, factsOf),
-  }));
+  const policies = new Map(uses.map(({ image, pullPolicy }) => [image, pullPolicy]));
+  const all = architectures.map((architecture) => {
+    const images = judgeImages({ os, wanted: { uses } }, architecture, factsOf);
+    return { architecture, byName: new Map(images.map((each) => [each.image, each])) };
+  });
   return places.flatMap((place) => {
-    const isNever = uses.some((use) => use.image === place.image && use.pullPolicy === 'Never');
+    const isNever = policies.get(place.image) === 'Never';
     const error = isNever ? 'never-pulled' : factsOf(place.image)?.error;
-    return all.flatMap(({ architecture, images }) => {
-      const image = images.find(({ image }) => image === place.image);
+    return all.flatMap(({ architecture, byName }) => {
+      const image = byName.get(place.image);
       if (image === undefined) return [];
       const byImage = verdictOn(image, error, now);
       const judged = allowed(pinned(byImage, chosen, architecture), place.image, architecture, allowList);

@@ -180,6 +180,28 @@ t.test('the message says when to try a registry again', (t) => {
   t.end();
 });
 
+t.test('a pod of many images takes no time that grows with their square', (t) => {
+  let reads = 0;
+  const places = Array.from({ length: 1000 }, (_, n) => ({
+    image: `App${n}`,
+    usedBy: 'a',
+    file: 'f',
+    line: 1,
+  }));
+  const uses = places.map(({ image }) => ({
+    get image() {
+      reads += 1;
+      return image;
+    },
+    usedBy: ['a'],
+    pullPolicy: 'Always' as const,
+    volumeOnly: false,
+  }));
+  judged(undefined, { uses, places });
+  t.ok(reads < 10_000, `${reads} reads`);
+  t.end();
+});
+
 t.test('the verdict on each image', (t) => {
   const depends = 'not on every amd64 node: it depends on runtime, CPU level';
   const cases: [what: string, found: unknown, verdict: string, why: string][] = [
