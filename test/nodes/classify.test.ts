@@ -4,6 +4,7 @@ import { groupByClass } from '../../src/nodes/node-classes.ts';
 import { readExecReport } from '../../src/nodes/exec-report.ts';
 import { readNodeReport } from '../../src/nodes/node-report.ts';
 import { labeledLevels, levelExpression, levelOfFlags, levelOfLabels } from '../../src/nodes/amd64-level.ts';
+import { levelOfVariant } from '../../src/nodes/machine.ts';
 
 type NodeInfo = Readonly<Record<string, string>>;
 
@@ -130,6 +131,13 @@ t.test('a cluster has distinct classes', async (t) => {
     ['arm64', 'd'],
   ]);
   t.strictSame(named(new Map([['elsewhere', { pullMode: 'local' }]])), named(new Map()));
+});
+
+t.test('an unknown variant of amd64 has the lowest level', async (t) => {
+  t.strictSame(
+    ['v1', 'v3', '4', 'odd', undefined].map((variant) => levelOfVariant(variant)),
+    [1, 3, 4, 1, 1],
+  );
 });
 
 t.test('too many classes are reduced to architectures', async (t) => {
