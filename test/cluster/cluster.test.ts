@@ -106,6 +106,9 @@ t.test(
     reports = new Map([['a1', { amd64Level: 3 }]]);
     t.strictSame(groups()[0], ['amd64', 2], 'a report splits a class');
     t.equal(withoutReports()?.get('amd64')?.length, 1);
+    store.remove('/api/v1/nodes/a4');
+    await store.until(() => cluster.nodeHostnames('a1').length === 3, 'the node has gone');
+    t.equal(classes()?.get('arm64'), undefined);
   },
 );
 
