@@ -8,6 +8,7 @@ import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { loadTlsMaterial } from '../../../src/serving/tls-files.ts';
 import { issueAuthority, issueLeaf } from '../../../src/certificates/issue.ts';
 import { AgentCertificate, renewalOf } from '../../../daemon/certificate/certificate.ts';
+import { createRequest } from '../../../daemon/certificate/signing-request.ts';
 import { alerts } from '../../../scripts/docs/chart/alerts.ts';
 import {
   agentNameOn,
@@ -99,6 +100,24 @@ t.test('an agent gets a certificate for its own key', async (t) => {
   await start().ready(neverAborted);
   t.equal(certificate().serialNumber, serialNumber, 'a restarted agent keeps its certificate');
   t.equal(requests(), 1);
+});
+
+t.test('a request has the shortest lengths: the API server reads only DER', async (t) => {
+  const forms = new Set<number>();
+  const check = (bytes: Buffer): void => {
+    for (let at = 0; at < bytes.length;) {
+      const [tag = 0, first = 0] = bytes.subarray(at);
+      const more = Math.max(0, first - 0x80);
+      const length = more === 0 ? first : bytes.readUIntBE(at + 2, more);
+      forms.add(more);
+      t.ok(length >= ([0, 0x80, 0x100][more] ?? Infinity), `${length} in ${more} more bytes`);
+      const start = at + 2 + more;
+      at = start + length;
+      if (tag & 0x20) check(bytes.subarray(start, at));
+    }
+  };
+  check(Buffer.from(createRequest('n1').request.replaceAll(/-----.*-----/g, ''), 'base64'));
+  t.strictSame(forms, new Set([2, 1, 0]));
 });
 
 t.test('an agent renews its certificate before the alert fires', async (t) => {

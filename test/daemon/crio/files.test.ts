@@ -92,6 +92,15 @@ for (const [name, text, message] of refused) {
   });
 }
 
+t.test('the lists of version 1 are flags of registries', async (t) => {
+  const text =
+    '[registries.insecure]\nregistries = ["a.test", "b.test"]\n[registries.block]\nregistries = ["b.test", "c.test"]';
+  const flags = parseRegistriesConf(text).registries.map(({ prefix, insecure, blocked }) =>
+    [prefix, insecure && 'insecure', blocked && 'blocked'].filter(Boolean).join(' '),
+  );
+  t.strictSame(flags, ['a.test insecure', 'b.test insecure blocked', 'c.test blocked']);
+});
+
 t.test('drop-ins that are directories, or links to nothing, are skipped', async (t) => {
   const { root, files } = nodeWith(t, {});
   mkdirSync(join(root, '/etc/containers/registries.conf.d/dir.conf'), { recursive: true });

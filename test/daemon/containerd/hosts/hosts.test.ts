@@ -236,7 +236,10 @@ t.test('localhost and loopback addresses are local', async (t) => {
   for (const host of local.split(' ')) t.equal(isLocalhost(host), true, host);
   for (const host of ['', ...other.split(' ')]) t.equal(isLocalhost(host), false, host);
   for (const [version, scheme] of Object.entries({ '1.6.20': 'http', '1.7.24': 'https' }))
-    like(t, effectiveHosts(undefined, 'localhost', rulesFor(version)), [{ scheme }]);
+    like(t, effectiveHosts(undefined, 'localhost', rulesFor(version)), [{ scheme, skipVerify: true }]);
+  like(t, effectiveHosts(undefined, 'localhost:5000', rulesFor('1.7.24')), [
+    { scheme: 'https', skipVerify: true },
+  ]);
 });
 
 t.test('host and port are split as in containerd', async (t) => {
