@@ -23,9 +23,9 @@ const scripts: Readonly<Record<string, (vocabulary: Vocabulary) => string>> = {
 };
 
 async function run({ positionals, io, subcommands }: Invocation): Promise<number> {
-  const [shell = '', ...more] = positionals;
+  const shell = positionals.join(' ');
   const known = Object.keys(scripts);
-  const script = more.length === 0 && Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
+  const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
   if (!script) throw new UsageError(`name one of ${known.join(', ')}${didYouMean(shell, known)}`);
   io.out(script(await vocabularyOf(subcommands)));
   return exitCodes.success;

@@ -125,7 +125,7 @@ t.test('wrong usage of a subcommand', async (t) => {
     [['clean'], /no cluster found; set --kubeconfig/],
 
     [['completion'], /name one of bash, zsh, fish, kubectl/],
-    [['completion', 'bash', 'zsh'], /name one of/],
+    [['completion', 'bash', 'zsh'], /name one of bash, zsh, fish, kubectl\n/],
     [['completion', 'bahs'], /name one of bash, zsh, fish, kubectl; did you mean bash\?/],
 
     [['config'], /name what to do: check, print\n/],
