@@ -92,22 +92,21 @@ t.test('a refused pod that is disabled afterwards is not tried again', async (t)
   t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
-t.test('a refused pod gets an event even if nodes have their taint already', async (t) => {
+t.test('each refused pod gets an event, even if nodes have their taint already', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
   putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64')] });
-  putPod(store, 'a', 'arm-1');
-  store.fault(`PATCH ${podPath}`, { status: 403, message: 'a policy says no' });
+  for (const name of ['a', 'b']) putPod(store, name, 'arm-1');
+  store.fault(/^PATCH .*\/pods\/[ab]$/, { status: 403, message: 'a policy says no' });
   await world.reconcilePods();
   await world.reconcilePods();
-  like(t, world.events, [
-    {
-      reason: 'TolerationRefused',
-      about: { kind: 'Pod', name: 'a' },
-      message: /have their taint .*a policy says no/,
-    },
-  ]);
-  t.equal(world.events.length, 1);
+  const event = { reason: 'TolerationRefused', message: /have their taint .*a policy says no/ };
+  like(
+    t,
+    world.events,
+    ['a', 'b'].map((name) => ({ ...event, about: { kind: 'Pod', name } })),
+  );
+  t.equal(world.events.length, 2);
   t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 0, 'it blocks no taint');
-  t.equal(await world.series('archwright_taint_pods_waiting'), 1);
+  t.equal(await world.series('archwright_taint_pods_waiting'), 2);
 });

@@ -161,6 +161,7 @@ t.test('a skipped pod that is static, not ready, or tolerates everything, blocks
 const choices: Readonly<Record<string, readonly [spec: object, holds: boolean]>> = {
   'only this architecture': [onArch('arm64'), true],
   'another node, which has a taint': [{ nodeSelector: { zone: 'b' } }, true],
+  'another node, which is not ready': [{ nodeSelector: { zone: 'c' } }, true],
   'another node': [{ nodeSelector: { zone: 'a' } }, false],
 };
 for (const [name, [spec, holds]] of Object.entries(choices)) {
@@ -170,6 +171,8 @@ for (const [name, [spec, holds]] of Object.entries(choices)) {
     putNode(store, 'amd-1', 'amd64', { labels: { zone: 'a' } });
     const taints = [{ key: 'gpu', effect: 'NoSchedule' }];
     putNode(store, 'amd-2', 'amd64', { labels: { zone: 'b' }, taints });
+    const status = { nodeInfo: { architecture: 'amd64', operatingSystem: 'linux' } };
+    store.put('/api/v1/nodes/amd-3', { metadata: { labels: { zone: 'c' } }, status });
     putPod(store, 'dns', 'arm-1', { namespace: 'kube-system', spec });
     await world.reconcilePods();
     t.equal(world.tolerations('dns', 'kube-system').length, 1, 'the pod is not changed');
