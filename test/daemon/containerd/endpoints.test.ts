@@ -57,6 +57,7 @@ t.test('runtime and pull mode are reported', async (t) => {
   for (const [version, text, found] of cases) {
     const { containerd } = await nodeWith(t, text === undefined ? {} : { [config]: text }, { version });
     t.strictSame(containerd.report(), found, `${version} ${text}`);
+    if (text === disabled) like(t, problems(containerd), [/it disables the CRI plugin, so the kubelet does/]);
   }
 });
 
