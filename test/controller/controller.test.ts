@@ -1,9 +1,11 @@
 import t, { type Test } from 'tap';
 import { runController } from '../../src/controller/controller.ts';
 import type { LeaderContext } from '../../src/controller/lead/feature.ts';
+import { features } from '../../src/controller/features.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { createRequestOf } from '../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -37,6 +39,7 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
   let endsSlowly = false;
   const hasty = createHastyClock((ms) => ms === retryPeriodMs || (endsSlowly && ms === 5000) || ms === 500);
   const renewals = new Set<string>();
+  let nodes: unknown;
   const leaseClient: KubeClient = {
     ...client,
     get: (path, options) => {
@@ -53,7 +56,7 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
       identity: 'pod-a_1',
       configuration: defaultConfiguration,
       features,
-      fleet: undefined,
+      fleet: { useNodes: (current) => void (nodes = current) } as Fleet,
       cache: {} as FactsCache,
       requestOf: createRequestOf(defaultCacheTimes, false),
       log,
@@ -77,6 +80,7 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
     stop,
     logged,
     renewals,
+    nodes: () => nodes,
     metric: async (line: string) => (await metrics.render()).split('\n').includes(line),
     letEndSlowly: () => (endsSlowly = true),
     pass: (ms: number) => void (now += ms),
@@ -94,13 +98,14 @@ t.test('a leader runs its features, then ends and releases the Lease', async (t)
   const resources = 'archwright_custom_resources{kind="PodPlacementConfig",state="used"}';
   let leader: LeaderContext | undefined;
   let atEnd: unknown;
-  const { store, run, stop, holder, metric, renewals } = await controller(t, {
+  const { store, run, stop, holder, metric, renewals, nodes } = await controller(t, {
     one: async (given) => {
       leader = given;
       await given.caches.ready(given.signal);
       const body = { metadata: { labels: { seen: 'yes' } } };
       await given.client.patch(`${podsPath}/a`, { type: 'merge', body }, { signal: given.signal });
       recordSeen(given);
+      t.ok(nodes());
       t.ok(await metric('archwright_controller_leading 1'));
       t.ok(await metric(`${resources} 1`));
       stop.abort('SIGTERM');
@@ -114,6 +119,7 @@ t.test('a leader runs its features, then ends and releases the Lease', async (t)
   t.equal(await run(), 'stopped');
   like(t, store.get(`${podsPath}/a`), { metadata: { labels: { seen: 'yes' } } });
   t.equal(store.list(eventsPath).length, 1, 'recorded events are written before the end');
+  t.equal(nodes(), undefined, 'the fleet no longer uses its nodes');
   t.equal(atEnd, 'pod-a_1', 'the Lease is held while features end');
   t.equal(holder(), '', 'then it is released');
   t.strictSame([...renewals], [leasePath], 'renewals have a client of their own');
@@ -201,4 +207,26 @@ t.test('the Lease is released even if a feature does not end', async (t) => {
   t.equal(await run(), 'stopped');
   t.equal(holder(), '');
   t.match(logged.join(''), /did not end in time/);
+});
+
+t.test('log and metrics name each feature', (t) => {
+  const names = features.map(({ name }) => name);
+  t.strictSame(names.toSorted(), [
+    'agent-certificates',
+    'agent-nodes',
+    'amd64-levels',
+    'certificates',
+    'credential-problems',
+    'custom-resources',
+    'drift',
+    'exec-format',
+    'gates',
+    'misplaced-pods',
+    'program-errors',
+    'rollouts',
+    'running-images',
+    'taints',
+    'webhook-configuration',
+  ]);
+  t.end();
 });

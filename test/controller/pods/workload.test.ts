@@ -1,6 +1,11 @@
 /** From a pod's owner to the workload that a person applied, its number of replicas, and what a Job may lose. */
 import t, { type Test } from 'tap';
-import { controllerOf, lossesLeft, workloadOf } from '../../../src/controller/pods/workload.ts';
+import {
+  controllerOf,
+  daemonTemplateOf,
+  lossesLeft,
+  workloadOf,
+} from '../../../src/controller/pods/workload.ts';
 import { connectedStore } from '../../kube/support.ts';
 import {
   evictions,
@@ -66,6 +71,17 @@ t.test('the workload of each kind of owner', async (t) => {
   end();
   store.fault(/^GET/, { status: 500 });
   await t.rejects(find('apps/v1', 'ReplicaSet'), { code: 'unavailable' }, 'no answer');
+});
+
+t.test('the template of an owner of another API group is not read', async (t) => {
+  const { store, client } = await connectedStore(t);
+  store.put('/apis/apps/v1/namespaces/shop/daemonsets/x', { metadata: { uid: 'x' }, spec: { template: {} } });
+  const ofGroup = (group: string) => {
+    const owner = controllerRef('DaemonSet', 'x', { apiVersion: `${group}/v1`, uid: 'x' });
+    return daemonTemplateOf({ namespace: 'shop', owner }, { client, signal: neverAborted });
+  };
+  t.strictSame(await ofGroup('apps'), {});
+  t.equal(await ofGroup('x.example'), 'unknown');
 });
 
 t.test('an owner with an impossibly long name is ignored', (t) => {

@@ -48,8 +48,16 @@ t.test('an agent gets a certificate for its node and nothing else', async (t) =>
   t.notOk(made.ca);
   t.ok(made.verify(world.authority.certificate.x509.publicKey));
   t.ok(made.validToDate.getTime() <= world.authority.certificate.to);
-  await until(async () => (await world.series(`${counter}{result="issued"}`)) === 1);
+  const reconciles = 'archwright_controller_reconciles_total{feature="agent-certificates",result="success"}';
+  await until(async () => (await world.series(reconciles)) === 2, 'the approval is an event');
+  t.equal(await world.series(`${counter}{result="issued"}`), 1);
 });
+
+/** The token of the agent of n1 with other claims. */
+function withClaims({ node = ['n1'], pod = ['agent-on-n1'], uid = ['uid-agent-on-n1'] }): object {
+  const key = (name: string): string => `authentication.kubernetes.io/${name}`;
+  return { extra: { [key('node-name')]: node, [key('pod-name')]: pod, [key('pod-uid')]: uid } };
+}
 
 t.test('requests for anything else are denied', async (t) => {
   const world = await startWorld(t);
@@ -76,6 +84,9 @@ t.test('requests for anything else are denied', async (t) => {
     ['a signature by a key other than its own', unsigned, /not signed by a key/],
     ['a body that is no certificate request', 'x', /unreadable/],
     ['a token without a node', own, /not bound/, {}, { node: undefined }],
+    ['a token of two nodes', own, /not bound/, withClaims({ node: ['n1', 'n2'] })],
+    ['a token without a pod', own, /not bound/, withClaims({ pod: [] })],
+    ['a token without the uid of a pod', own, /not bound/, withClaims({ uid: [] })],
   ];
   for (const [what, request, why, more, token = { node: 'n1' }] of cases) {
     const { certificate, denied } = await world.answer(world.put(token, request, more));

@@ -40,7 +40,12 @@ t.test('a new cluster gets a CA and certificates', async (t) => {
   const world = await createWorld(t);
   t.equal(picture(world), 'nothing');
   const lead = world.leader();
-  t.ok((await lead()).wrote);
+  const { wrote, found } = await lead();
+  t.ok(wrote);
+  t.ok(
+    found.leaves.every(({ certificate }) => certificate),
+    'it returns what is there in the end',
+  );
   t.equal(picture(world), 'A signing: A/A A/A A/A A/A');
   t.strictSame(world.issued(), ['ca missing', ...leavesWith('missing')]);
 

@@ -4,7 +4,7 @@ import { hour, setup, withPlatforms, type DriftSetup } from './setup.ts';
 import { neverAborted } from '../../../support/never-aborted.ts';
 import { like } from '../../../support/like.ts';
 import { changeOf } from '../../../../src/controller/features/drift/check.ts';
-import { platformOf } from '../../../support/registry/content.ts';
+import { artifact, platformOf } from '../../../support/registry/content.ts';
 import type { FullPlatform } from '../../../../src/names/platform.ts';
 import type { Amd64Level, NodeClass } from '../../../../src/nodes/node-class.ts';
 
@@ -60,7 +60,7 @@ t.test('a lost architecture leads to an event, a metric and a note; the next pod
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms(both));
   test.pod('web-1', 'shop/web', { pulled, owner: 'web' });
-  test.pod('web-2', 'shop/web', { pulled, owner: 'web', node: 'b' });
+  test.pod('web-2', 'shop/web', { pulled, owner: 'web', replicaSet: 'web-next', node: 'b' });
   test.pod('cart', 'shop/web', { pulled, owner: 'cart', namespace: 'bank' });
   test.pod('bare', 'shop/web', { pulled });
   const image = test.image('shop/web');
@@ -144,6 +144,14 @@ t.test('if the registry deleted the image that pods run, the nodes of the pods s
   like(t, test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
 });
 
+t.test('a tag that became an artifact has lost all platforms', async (t) => {
+  const test = await setup(t);
+  test.pod('web', 'shop/web', { pulled: test.push('shop/web', withPlatforms(both)) });
+  test.push('shop/web', artifact());
+  await test.advance(6 * hour);
+  like(t, test.notes(), [{ lost: ['linux/amd64', 'linux/arm64'], gained: [] }]);
+});
+
 t.test('with CRI-O, which reports no index digest, the facts in the cache are compared', async (t) => {
   const test = await setup(t, { nodes: { a: { architecture: 'arm64', runtime: 'cri-o' } } });
   test.push('shop/web', withPlatforms(both));
@@ -151,6 +159,7 @@ t.test('with CRI-O, which reports no index digest, the facts in the cache are co
   await test.advance(12 * hour);
   t.strictSame(test.notes(), [], 'no gain');
   t.strictSame(test.counts(), { head: 1, get: 1 }, 'one GET');
+  t.equal(await test.leader.series('archwright_drift_checks_total{result="same"}'), 2);
   test.push('shop/web', withPlatforms('linux/amd64', 'second'));
   await test.advance(12 * hour);
   like(t, test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);

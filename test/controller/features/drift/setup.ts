@@ -36,6 +36,8 @@ interface PodOptions {
   readonly pullSecrets?: readonly string[];
   /** A ReplicaSet of this name, of a Deployment of the same name. Default: no owner. */
   readonly owner?: string;
+  /** Another name of the ReplicaSet. */
+  readonly replicaSet?: string;
 }
 
 export const withPlatforms = (platforms: string, label = ''): Content => {
@@ -141,14 +143,23 @@ function putPod(
   host: string,
   name: string,
   repository: string,
-  { namespace = 'shop', node = 'a', pulled, pullPolicy, phase, pullSecrets = [], owner }: PodOptions,
+  {
+    namespace = 'shop',
+    node = 'a',
+    pulled,
+    pullPolicy,
+    phase,
+    pullSecrets = [],
+    owner,
+    replicaSet = owner,
+  }: PodOptions,
 ): void {
   const imageID = pulled === undefined ? '' : `${host}/${repository}@${pulled.digest}`;
   const image = `${host}/${repository}:1`;
-  const uid = `rs-${namespace}-${owner}`;
-  if (owner !== undefined) {
+  const uid = `rs-${namespace}-${replicaSet}`;
+  if (owner !== undefined && replicaSet !== undefined) {
     const deployment = controllerRef('Deployment', owner, { uid: `deployment-${namespace}-${owner}` });
-    putReplicaSet(store, owner, deployment, { namespace, uid });
+    putReplicaSet(store, replicaSet, deployment, { namespace, uid });
   }
   putAnyPod(store, name, {
     namespace,
@@ -157,7 +168,7 @@ function putPod(
     imageID,
     ...(pullPolicy && { pullPolicy }),
     ...(phase && { phase }),
-    owner: owner === undefined ? null : controllerRef('ReplicaSet', owner, { uid }),
+    owner: replicaSet === undefined ? null : controllerRef('ReplicaSet', replicaSet, { uid }),
     spec: { imagePullSecrets: pullSecrets.map((each) => ({ name: each })) },
   });
 }

@@ -111,7 +111,7 @@ const rows: Readonly<
     [target(3, { took: 90 }), other(3, { took: 20 })],
     /p-0-0 took 1m30s to become ready, the others 20s/,
   ],
-  'not much slower': [100, [target(3, { took: 59 }), other(3, { took: 20 })]],
+  'not much slower': [100, [target(3, { took: 60 }), other(3, { took: 20 })]],
   'an autoscaler adds their node': [
     200,
     [target(3, { waited: 100, took: 110 }), target(3, { waited: Infinity }), other(3, fine)],

@@ -118,6 +118,7 @@ t.test('a CA that is replaced at once stays trusted until the endpoints present 
   const before = looks();
   await world.store.until(() => looks() > before + 2, 'more looks');
   t.strictSame(bundleIds(world), [b.certificate.id, a.certificate.id]);
+  t.equal(world.log.filter((line) => line.includes('is up to date')).length, 1, 'one line for each change');
   hook.use(await issueLeaf(b, subject, validity));
   await world.store.until(() => bundleIds(world)?.length === 1, 'only the new is trusted');
   t.strictSame(bundleIds(world), [b.certificate.id]);
@@ -160,6 +161,15 @@ t.test('the port of the webhook is found by its name, if the Service has several
     await state('in-force');
     await end();
   }
+});
+
+t.test('the endpoints of a Service that the file no longer names are not watched', async (t) => {
+  const { world, hook } = await withHook(t, ['127.0.0.1']);
+  const { write, state } = await start(t, world);
+  await world.store.until(() => world.store.watches() === 3, 'configuration, Secret and endpoints');
+  write(fileText('failurePolicy: Fail', `url: 'https://127.0.0.1:${hook.port}/mutate'`));
+  await state('in-force');
+  await world.store.until(() => world.store.watches() === 2, 'the watch ends');
 });
 
 t.test('without a configuration name or a file, it ends at once', async (t) => {
