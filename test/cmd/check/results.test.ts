@@ -214,6 +214,18 @@ t.test('the verdict on each image', (t) => {
       'needs x86-64-v3; not on every amd64 node: it depends on CPU level',
     ],
     ['another one', judged(factsOf(['linux/arm64'])), 'missing', 'has arm64'],
+    [
+      'a pod for Windows',
+      judged(factsOf(['linux/amd64']), { os: 'windows' }),
+      'missing',
+      'has no platform for windows, only linux/amd64',
+    ],
+    [
+      'old facts',
+      judged(factsOf(['linux/amd64'], { stale: true })),
+      'ok',
+      'from the cache, because the registry does not answer',
+    ],
     ['no facts', judged(undefined), 'unreachable', 'no answer in time'],
     [
       'a pod without an architecture',
