@@ -2,13 +2,17 @@ import { connect } from 'node:tls';
 import t, { type Test } from 'tap';
 import { systemClock } from '../../src/async/clock.ts';
 import type { PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
+import { createCallers, Refused } from '../../src/facts-api/callers.ts';
 import { startFactsServer } from '../../src/facts-api/server.ts';
 import { factsAudience, maxBodyBytes } from '../../src/facts-api/request.ts';
 import { failedFacts } from '../../src/images/facts/facts.ts';
+import type { KubeClient } from '../../src/kube/api/client.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
+import { secret } from '../../src/telemetry/secret.ts';
 import { factsOf } from '../support/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 import { connectedStore } from '../kube/support.ts';
 import { send } from '../serving/support.ts';
 import { readableLog } from '../support/captured.ts';
@@ -119,6 +123,19 @@ t.test('callers without a valid token get no facts', async (t) => {
   t.strictSame(requests, [], 'no lookup');
   t.notMatch(lines(), revoked, 'no token is logged');
   t.match(await metrics.render(), /archwright_controller_facts_requests_total\{outcome="refused"\} 10/);
+});
+
+t.test('a token for the API server is refused if its authenticator knows no audiences', async (t) => {
+  for (const [audiences, isValid] of [
+    [undefined, false],
+    [[factsAudience], true],
+  ] as const) {
+    const status = { authenticated: true, user: { username: web }, audiences };
+    const create = () => Promise.resolve({ status });
+    const check = createCallers({ client: { create } as unknown as KubeClient, clock: systemClock });
+    const checked = check(secret('token-of-the-test'), 'shop', '10.0.0.7', neverAborted);
+    await (isValid ? t.resolves(checked) : t.rejects(checked, Refused));
+  }
 });
 
 t.test('a token that was requested for a pod ends at most 30 s after the pod', async (t) => {
