@@ -213,11 +213,10 @@ export function verdictsOf(
   schedulable: readonly string[] = [],
 ): readonly ImageVerdict[] {
   return uses.map(({ image, usedBy, pullPolicy, volumeOnly }) => {
-    const verdict = { image, usedBy, architectures: undefined };
     // If never pulled, the image must already be on the node. No registry is authoritative for it.
-    if (pullPolicy === 'Never') return { ...verdict, facts: undefined };
+    if (pullPolicy === 'Never') return { image, usedBy, architectures: undefined, facts: undefined };
     const facts = factsOf(image);
-    if (facts === undefined) return { ...verdict, unknown: 'unknown', facts };
+    if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
     const code = facts.error?.code;
     if (code === undefined) {
       const { architectures, widened, fit } = fitOf(facts, os, nodes);
@@ -226,6 +225,6 @@ export function verdictsOf(
       return { image, usedBy, architectures: all, ...(fit && { fit }), facts };
     }
     const constrainsNothing = code === 'invalid-reference' || (code === 'not-an-image' && volumeOnly);
-    return { ...verdict, ...(!constrainsNothing && { unknown: code }), facts };
+    return { image, usedBy, architectures: undefined, ...(!constrainsNothing && { unknown: code }), facts };
   });
 }
