@@ -144,7 +144,8 @@ export function judgePod(
 }
 
 function textOf({ image, state, why }: JudgedImage): string {
-  return `${printable(image, maxImageBytes)}${state === 'unknown' ? ':' : ''} ${why}`;
+  const isSentence = state === 'image' || state === 'broken';
+  return `${printable(image, maxImageBytes)}${isSentence ? '' : ':'} ${why}`;
 }
 
 /** The cause of a pod that cannot run. */

@@ -136,6 +136,7 @@ const requires = (architecture: string) => requiring(termOf(archIn(architecture)
 t.test('a pod has all of its blockers, the most important first', async (t) => {
   const images = {
     yes: { image: 'both:1', state: 'ready', verdict: 'yes', why: '' },
+    cached: { image: 'both:1', state: 'ready', verdict: 'yes', why: 'from the cache' },
     no: { image: 'old:1', state: 'image', verdict: 'no', why: 'x' },
     broken: { image: 'bad:1', state: 'broken', verdict: 'no', why: 'y' },
     unknown: { image: 'gone:1', state: 'unknown', verdict: 'unknown', why: 'z' },
@@ -143,6 +144,7 @@ t.test('a pod has all of its blockers, the most important first', async (t) => {
   const amd64 = 'pinned (it requires amd64)';
   const cases: [Partial<PodSpec>, (keyof typeof images)[], verdict: string, ...blockers: string[]][] = [
     [{}, ['yes'], 'yes ()'],
+    [{}, ['cached'], 'yes (both:1: from the cache)'],
     [onArch('arm64'), ['yes'], 'yes ()'],
     [onArch('amd64'), ['yes'], amd64, 'selector'],
     [requires('amd64'), ['yes'], amd64, 'affinity'],

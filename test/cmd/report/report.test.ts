@@ -161,7 +161,7 @@ t.test('an image noted as broken lacks the architecture, or has a CPU level', as
   };
   like(t, await judgedWith('arm64', 'arm64'), [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
   like(t, await judgedWith('amd64-v3', 'amd64'), [
-    { verdict: 'yes', why: /both:1 needs x86-64-v3; not on every amd64 node/ },
+    { verdict: 'yes', why: /both:1: needs x86-64-v3; not on every amd64 node/ },
   ]);
   like(t, await judgedWith('amd64-v3', 'arm64'), [{ verdict: 'yes', why: '' }]);
 });
@@ -185,7 +185,7 @@ t.test('a tag that now has the architecture is mentioned', async (t) => {
   store.put('/api/v1/namespaces/archwright/configmaps/archwright-drift', { data });
   putPod(store, 'shop/db-0', [image]);
   const why = async (...args: string[]) => (await report(...args)).document.workloads.map(({ why }) => why);
-  t.strictSame(await why(), [`${image} now has arm64`]);
+  t.strictSame(await why(), [`${image}: now has arm64`]);
   t.strictSame(await why('-a', 'amd64'), ['']);
   store.fault(/configmaps/, { status: 403 });
   t.strictSame(await why(), [''], 'without the permission to read the notes');
