@@ -95,6 +95,18 @@ test('images that constrain nothing have a reason', async (t) => {
   );
 });
 
+test('each image has the containers that use it, and why it is unknown', async (t) => {
+  const { images } = decide(inputOf(podOf(['a', 'b', 'c']), { a: 'arm64', b: failed('rate-limited') }));
+  t.strictSame(
+    images.map(({ usedBy, unknown }) => [...usedBy, unknown]),
+    [
+      ['c0', undefined],
+      ['c1', 'rate-limited'],
+      ['c2', 'unknown'],
+    ],
+  );
+});
+
 test('the same facts serve pods of each operating system', async (t) => {
   const known = facts('linux/amd64 linux/arm64 windows/amd64');
   for (const os of ['linux', 'windows', 'linux', 'plan9']) {
