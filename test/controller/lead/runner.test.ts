@@ -154,6 +154,17 @@ t.test('a long run without failure resets the back-off', async (t) => {
   await running;
 });
 
+t.test('a failure because the term ends is no defect', async (t) => {
+  const { run, end, series, logged } = world();
+  const start = (): never => {
+    end.abort(new Error('end'));
+    throw new Error('a request was aborted');
+  };
+  await run({ start });
+  t.equal(await series('archwright_controller_feature_failures_total{feature="gates"}'), 0);
+  t.strictSame(logged, []);
+});
+
 t.test('the settings may turn a feature off', async (t) => {
   await world().run({ isOn: () => false, start: () => t.fail('it starts') as never });
 });
