@@ -2,6 +2,7 @@
  * Checks one tag, with the credentials of a pod that runs it. The agent that owns its repository confirms the
  * digest by one HEAD. The platforms of running digests are looked up only if the tag names another digest.
  */
+import { limited, TimeLimitReached } from '../../../async/wait.ts';
 import { CredentialError, serviceAccountOf } from '../../../credentials/credential.ts';
 import { type FactsErrorCode, type ImageFacts, ofAnyAge } from '../../../images/facts/facts.ts';
 import { defaultOs, formatPlatform, type FullPlatform } from '../../../names/platform.ts';
@@ -43,13 +44,12 @@ interface CheckOptions {
 
 /** @throws the reason of the leader's signal if it aborts */
 export async function checkTag(options: CheckOptions): Promise<CheckResult> {
-  const { signal, log } = options.leader;
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(checkMs)]);
+  const { signal, clock, log } = options.leader;
   try {
-    return await check(options, limit);
+    return await limited(checkMs, signal, (within) => check(options, within), clock.sleep);
   } catch (error) {
     signal.throwIfAborted();
-    if (limit.aborted) return { result: 'timeout' };
+    if (error instanceof TimeLimitReached) return { result: 'timeout' };
     if (error instanceof CredentialError) return { result: 'unauthorized' };
     // A tag that cannot be checked must not stop the others.
     log.error({ err: error, image: options.tag.image }, 'a check for drift failed unexpectedly');

@@ -12,6 +12,7 @@ import {
 } from '../../../../src/images/sources/drifted-tags.ts';
 import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { createMetrics } from '../../../../src/telemetry/metrics.ts';
+import { aborted } from '../../../../src/async/wait.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { createIssuer } from '../../../support/registry/tokens.ts';
 import { hour, setup, withPlatforms, type DriftSetup } from './setup.ts';
@@ -59,6 +60,19 @@ t.test('after a refusal, the next check tries the credentials of another pod', a
   t.equal(await test.leader.series('archwright_drift_checks_total{result="unauthorized"}'), 1);
   await test.advance(6 * hour);
   like(t, test.notes(), [{ lost: ['linux/arm64'] }]);
+});
+
+t.test('a check that takes too long ends', async (t) => {
+  const source = (_: string, __: unknown, signal: AbortSignal) =>
+    aborted(signal).then(() => Promise.reject(signal.reason as Error));
+  const test = await setup(t, { pullSecrets: { mayHave: () => true, source } });
+  test.pod('web', 'shop/web', { pulled: test.push('shop/web', withPlatforms('linux/amd64')) });
+  await test.leader.settled();
+  await test.clock.jump(6 * hour);
+  const round = test.reconcile();
+  await test.clock.advance(20_000);
+  await round;
+  t.equal(await test.leader.series('archwright_drift_checks_total{result="timeout"}'), 1);
 });
 
 t.test('images by digest, images that are never pulled, and ended pods are not checked', async (t) => {

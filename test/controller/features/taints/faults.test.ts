@@ -3,6 +3,8 @@ import t from 'tap';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
 import { like } from '../../../support/like.ts';
+import { leadThroughout } from '../../leader.ts';
+import { taints } from '../../../../src/controller/features/taints/taints.ts';
 
 const podPath = '/api/v1/namespaces/shop/pods/a';
 
@@ -110,3 +112,29 @@ t.test('each refused pod gets an event, even if nodes have their taint already',
   t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 0, 'it blocks no taint');
   t.equal(await world.series('archwright_taint_pods_waiting'), 2);
 });
+
+t.test(
+  'a new node is looked at without delay, but after a failure only at the end of the back-off',
+  async (t) => {
+    const clock = createFakeClock();
+    const world = await startWorld(t, { clock });
+    const { store } = world;
+    leadThroughout(t, taints, world);
+    await store.until(() => world.taints('arm-1').length > 0, 'the first taint');
+    putNode(store, 'arm-2', 'arm64');
+    await store.until(() => world.taints('arm-2').length > 0, 'the taint of the new node');
+    const tries = () => store.received(/^PATCH .*arm-3/).length;
+    const stop = store.fault(/^PATCH .*arm-3/, { status: 403 });
+    putNode(store, 'arm-3', 'arm64');
+    await store.until(() => world.lines.join('').includes('403'), 'the failure');
+    const before = tries();
+    for (let index = 4; index < 20; index += 1) {
+      putNode(store, `arm-${index}`, 'arm64');
+      await world.settled();
+    }
+    t.equal(tries(), before);
+    stop();
+    await clock.advance(250);
+    await store.until(() => world.taints('arm-3').length > 0, 'the next try');
+  },
+);
