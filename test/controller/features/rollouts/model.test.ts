@@ -1,6 +1,7 @@
 /**
  * Random rollouts of random workloads never stall in silence: each ends done, rolled back, aborted, paused by a
- * person, or waiting with a stated reason. A rollback moves its pods back, and no others. `ROLLOUT_WALKS=10000` and `ROLLOUT_SEED` choose the walks.
+ * person, or waiting with a stated reason. A rollback moves its pods back, and no others. `ROLLOUT_WALKS=10000` and
+ * `ROLLOUT_SEED` choose the walks.
  */
 import t from 'tap';
 import type { RolloutStatus } from '../../../../src/controller/features/rollouts/status.ts';
