@@ -126,17 +126,18 @@ export function warnIfWrongNodesMatch({
   fit: { architectures: possible },
   nodeArchitecture = () => undefined,
 }: RuleInput): readonly string[] {
-  if (!possible?.length) return [];
+  const kept = keptTerms(fields.terms);
+  const selected = selectedBy(fields);
+  if (!possible?.length || (kept.length === 0 && selected === undefined)) return [];
   const can = `but its images can only run on ${possible.join(', ')}`;
   const wrong = (architecture: string): boolean => !possible.includes(architecture);
-  const kept = keptTerms(fields.terms);
   const nodes = kept.flatMap(nodesPinnedBy).flatMap((node) => {
     const architecture = nodeArchitecture(node);
     return architecture !== undefined && wrong(architecture)
       ? [`archwright: the pod chooses node ${printable(node, 63)} (${architecture}), ${can}`]
       : [];
   });
-  const named = selectedBy(fields) ?? kept.flatMap((term) => [...(namedArchitectures(term) ?? [])]);
+  const named = selected ?? kept.flatMap((term) => [...(namedArchitectures(term) ?? [])]);
   const which = [...new Set(named)].filter(wrong).sort(byName);
   if (which.length === 0) return nodes;
   return [...nodes, `archwright: the pod allows ${printable(which.join(', '), 80)}, ${can}`];
