@@ -32,11 +32,13 @@ export function parseReview(body: Buffer): AdmissionRequest {
     throw new BadReview('not-a-review', `only AdmissionReviews of ${apiVersion} are understood`);
   const { request } = review;
   if (!isRecord(request)) throw new BadReview('not-a-review', 'the AdmissionReview has no request');
-  const { uid, kind, operation } = request;
+  const { uid, kind, operation, namespace = '' } = request;
   if (typeof uid !== 'string' || uid === '' || uid.length > maxUid)
     throw new BadReview('not-a-review', 'the request of the AdmissionReview has no usable uid');
   if (!isRecord(kind) || typeof kind['kind'] !== 'string' || typeof operation !== 'string')
     throw new BadReview('not-a-review', 'the request of the AdmissionReview lacks kind or operation');
+  if (typeof namespace !== 'string')
+    throw new BadReview('not-a-review', 'the namespace of the AdmissionReview is not a string');
   return request as unknown as AdmissionRequest;
 }
 

@@ -39,6 +39,11 @@ test('a body that is not an AdmissionReview gets 400 and a one-line reason', asy
     ['a uid that is not a string', valid.replace(`"${uid}"`, '7'), /no usable uid/],
     ['no kind', valid.replace('"kind":"Pod"},"res', '"x":"y"},"res'), /lacks kind or operation/],
     ['no operation', valid.replace('"operation"', '"x"'), /lacks kind or operation/],
+    [
+      'a namespace that is not a string',
+      valid.replace('"dryRun"', '"namespace":{},"dryRun"'),
+      /namespace .* not a string/,
+    ],
     ['nested lists', '['.repeat(100_000) + ']'.repeat(100_000), /./, ''],
     ['unclosed lists', '['.repeat(100_000), /not one JSON document/, ''],
   ];
