@@ -11,6 +11,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmdirSync,
   writeFileSync,
 } from 'node:fs';
@@ -38,6 +39,8 @@ interface BoxEnd {
 }
 
 const project = fileURLToPath(new URL('../../..', import.meta.url));
+/** A clone can have a link to the packages of another one. */
+const packages = realpathSync(join(project, 'node_modules'));
 const script = fileURLToPath(new URL('box.sh', import.meta.url));
 const cgroups = '/sys/fs/cgroup';
 const namespaces = '--mount --net --pid --ipc --uts --fork --mount-proc --propagation=private'.split(' ');
@@ -69,7 +72,7 @@ export async function runBox({ entry, folders, env, ...options }: BoxOptions): P
   for (const path of groupFolders(group)) makeGroup(path);
   mkdirSync(cache, { recursive: true });
   const keep = new Set(
-    [project, dirname(process.execPath), cache, ...folders].map((folder) => resolve(folder)),
+    [project, packages, dirname(process.execPath), cache, ...folders].map((folder) => resolve(folder)),
   );
   // The box ends with this process, and everything in the box with it.
   const unshare = ['--pdeathsig', 'KILL', 'unshare', ...namespaces, '--kill-child'];
