@@ -37,8 +37,8 @@ export const subcommand: Subcommand<typeof flags> = {
     'Shows the decision for pods and workloads in files (`-f`) or in the cluster (`pod/web-0`, ' +
     '`deploy/web`), as if they were created now: each rule by name, and for each image its ' +
     'architectures, their source and the credential. A workload gets the decision of its pods. For objects in the cluster it first shows the ' +
-    'decision at their creation. Secrets, service accounts, namespaces and custom resources in the same ' +
-    'files count. Everything else comes from the cluster of your kubeconfig, if there is one, including ' +
+    'decision at their creation. Namespaces and custom resources in the same files ' +
+    'count, and with `--local` Secrets and service accounts. Everything else comes from the cluster of your kubeconfig, if there is one, including ' +
     'archwright’s settings; archwright’s controller there looks up the images. Exit code: 0 if ' +
     'everything would be admitted, 1 if something would be denied or is invalid, 2 for wrong usage, 3 if ' +
     'an object could not be read or images could not be looked up.',

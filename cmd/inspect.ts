@@ -19,7 +19,7 @@ import { openFactsCache } from './wiring/image-facts.ts';
 import { openInspection } from './wiring/inspection.ts';
 
 const flags = {
-  output: choice(['table', 'json'], 'Output format; `json` is the format of the agent API.', { short: 'o' }),
+  output: choice(['table', 'json'], 'Output format; `json` has results as in the agent API.', { short: 'o' }),
   pullSecret: list(
     'FILE',
     'Pull secrets, tried first: YAML, JSON, docker `config.json` or `.dockercfg`; `-`: standard input. Can be repeated.',

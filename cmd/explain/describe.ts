@@ -95,7 +95,13 @@ function summaryOf(
     const weighed = preferred.map(({ architecture, weight }) => `${architecture} (weight ${weight})`);
     rows.push(['prefers', `${weighed.join(', ')}, ${preferenceMode}`]);
   }
-  if (gate) rows.push(['gate', 'waits until the facts of its images are known']);
+  if (gate) {
+    const isForRollout = decision.reasons.some(({ rule }) => rule === 'rollout-choose');
+    const until = isForRollout
+      ? 'the leader has chosen its architecture'
+      : 'the facts of its images are known';
+    rows.push(['gate', `waits until ${until}`]);
+  }
   return rows;
 }
 

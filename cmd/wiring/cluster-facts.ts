@@ -136,13 +136,17 @@ export function createClusterFacts(options: ClusterFactsOptions): FactsOfPod {
   };
 }
 
+const advice = '--local looks up images from this machine';
+
 function hintFor(error: unknown): string {
   if (isCode(error, 'unavailable', 'timeout'))
-    return '; is the controller running, and can the API server reach it? --local looks up images from this machine';
+    return `; is the controller running, and can the API server reach it? ${advice}`;
   if (!isCode(error, 'forbidden', 'not-found')) return '';
+  // The controller itself names the right that is missing.
+  if (error.message.includes(' archwright: ')) return `. ${advice}`;
   return (
     '; this needs the right to create serviceaccounts/token in that namespace, and services/proxy in the namespace of archwright ' +
-    '(docs/use/explain.md). --local looks up images from this machine'
+    `(docs/use/explain.md). ${advice}`
   );
 }
 

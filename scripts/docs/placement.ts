@@ -60,9 +60,12 @@ When you apply a pod or a workload, you get a warning if
 - the images share no architecture;
 - the images cannot run where the pod's own constraint, affinity or node puts it, or the constraint is widened;
 - the pod prefers an architecture that is unknown (\`aarch64\`) or that the images lack;
+- an image [cannot be inspected](../operate/troubleshooting.md#an-image-is-unknown);
+- nodes that cannot pull or run an image cannot be excluded, or the object is too large or cannot be understood;
 - the value of \`arch.example/placement\` has no effect (\`disable\`).
 
-The chart's value \`workloadWarnings\` disables this for templates and for pods that name their node.
+The chart's value \`workloadWarnings\` disables this for templates (not of DaemonSets), pods that name their node, and new
+images of running pods.
 
 ## Charts that pin an architecture
 

@@ -26,7 +26,7 @@ export interface AdmissionPaths {
   readonly close: () => void;
 }
 
-/** A token has 43 characters. */
+/** A token has 64 characters (`path-secret.ts`). */
 const shape = /^\/(mutate|validate)(?:\/([\w-]{1,128}))?(?:\?|$)/;
 
 /** @param accepts a token; `undefined`: the path has none */

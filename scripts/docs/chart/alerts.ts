@@ -120,6 +120,7 @@ export const alerts: readonly Alert[] = [
     summary: 'Pods have been gated for longer than five minutes ({{ $labels.reason }}).',
     meaning: 'The controller should have applied the fallback by now.',
     steps: [
+      'If `maxGateDuration` is longer than five minutes, the alert also fires without a problem.',
       '[`archwright status`](../status.md) lists the pods.',
       '`kubectl -n NAMESPACE describe pod NAME` shows events. `archwright explain pod/NAME -n NAMESPACE` decides again and explains the decision.',
       'In `archwright_gate_failures_total`, `refused` is a missing right or another admission webhook. See [gates](../../use/gates.md#when-pods-stay-gated).',

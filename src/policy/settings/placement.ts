@@ -89,6 +89,6 @@ export const placementSettings = {
   }),
   imageOverrides: images.live(oneOrMore(imageOverride), {
     default: [],
-    help: 'Architectures of images, instead of those from the registry. The first match applies. `match`: an image reference; `*` matches anything but `/`, `**` anything. `architectures`: empty if the image runs on any; default: the registry’s. `level`: the x86-64 level that the image needs, such as `v3`.',
+    help: 'Architectures of images, instead of those from the registry. The first match applies. `match`: an image reference (without a tag: every tag and digest); `*` matches anything but `/`, `**` anything. `architectures`: empty if the image runs on any; default: the registry’s. `level`: the x86-64 level that the image needs, such as `v3`.',
   }),
 };

@@ -26,7 +26,7 @@ export const servingSettings = {
   }),
   inlineBudget: webhook.live(duration(0, 10_000), {
     default: 150,
-    help: 'How long an admission waits for an unknown image.',
+    help: 'How long an admission waits for an unknown image; at most half of the time limit of the call (`timeoutSeconds` of the webhook).',
   }),
   agents: agentClients.atStart(listOf(agentsLocation), {
     default: [],
@@ -36,7 +36,7 @@ export const servingSettings = {
     help: 'Directory with `tls.crt`, `tls.key` and `ca.crt` for connections to agents. Default: webhook and controller read their own Secrets from the cluster.',
   }),
   kubeconfig: everything.atStart(text('path'), {
-    help: "Kubeconfig file. Default: the service account of the pod. Outside a cluster: none; for `explain` and `inspect` the user's own.",
+    help: "Kubeconfig file. Default: the service account of the pod. Outside a cluster: none for the servers, the user's own for other commands.",
   }),
   kubeContext: everything.atStart(text('context'), {
     help: 'Context of the kubeconfig. Default: its current context.',

@@ -158,7 +158,7 @@ function createMonitor(leader: LeaderContext) {
         // The custom resource can enable the monitor although the chart gave no right to read logs.
         log.warn(
           { error: error.message },
-          'logs of pods may not be read: most exec format errors are not found',
+          'no permission to read pod logs; most exec format errors are not found',
         );
       }
       const code = error instanceof KubeError ? error.code : 'timeout';

@@ -147,7 +147,7 @@ t.test('a missing permission to read logs is logged once', async (t) => {
   for (const name of ['a', 'b', 'c']) putCrashing(store, name);
   await store.until(() => store.received(/\/log$/).length === 3, 'the logs');
   await store.quiet();
-  t.equal(test.lines.filter((line) => line.includes('logs of pods may not be read')).length, 1);
+  t.equal(test.lines.filter((line) => line.includes('no permission to read pod logs')).length, 1);
   t.strictSame(store.writes(), []);
 });
 
