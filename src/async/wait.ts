@@ -31,7 +31,8 @@ export function timeLimit(
   const done = new AbortController();
   const late = (): void => over.abort(new TimeLimitReached(`no answer within ${ms} ms`));
   void sleep(ms, done.signal).then(late, () => undefined);
-  return { signal: over.signal, [Symbol.dispose]: () => done.abort() };
+  // Without a reason, each lookup would make a DOMException with a stack.
+  return { signal: over.signal, [Symbol.dispose]: () => done.abort('the work has ended') };
 }
 
 /** Work with a time limit. @param work its signal aborts at the limit, and with `signal` */
