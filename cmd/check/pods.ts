@@ -22,7 +22,7 @@ import {
 } from '../objects/documents.ts';
 import { UsageError } from '../program/exit.ts';
 import { cell } from '../program/table.ts';
-import { chosenBy } from '../report/verdict.ts';
+import { choiceOf, type Choice } from '../report/exclusion.ts';
 
 export interface Owner {
   readonly kind: string;
@@ -41,8 +41,7 @@ export interface ImagePlace {
 export interface CheckedPod {
   readonly owner: Owner;
   readonly os: string;
-  /** Architectures that the pod chooses itself; `undefined`: any. */
-  readonly chosen: readonly string[] | undefined;
+  readonly choice: Choice;
   readonly uses: readonly ImageUse[];
   readonly places: readonly ImagePlace[];
 }
@@ -135,7 +134,7 @@ export function podsIn(document: FoundDocument, file: string) {
     const places = Array.from(imagesIn(spec, path), ({ path: at, ...use }) => {
       return { ...use, file, line: document.lineOf(at) };
     });
-    pods.push({ owner, os: operatingSystemOf(spec), chosen: chosenBy(pod), uses: imagesOf(spec), places });
+    pods.push({ owner, os: operatingSystemOf(spec), choice: choiceOf(pod), uses: imagesOf(spec), places });
   }
 
   /** @returns false for another kind of object */

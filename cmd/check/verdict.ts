@@ -5,6 +5,7 @@ import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { validReference } from '../../src/images/references/reference.ts';
 import { timeText } from '../../src/kube/events/events.ts';
 import { printable } from '../../src/names/printable.ts';
+import { exclusionOf, type Exclusion } from '../report/exclusion.ts';
 import { judgeImages, type JudgedImage } from '../report/verdict.ts';
 import type { AllowList } from './allow-list.ts';
 import type { CheckedPod, ImagePlace, Owner } from './pods.ts';
@@ -56,7 +57,7 @@ interface Judged {
 
 /** @param now wall clock, milliseconds @returns one result for each image, place and architecture */
 export function judge(
-  { owner, os, chosen, uses, places }: CheckedPod,
+  { owner, os, choice, uses, places }: CheckedPod,
   architectures: readonly string[],
   factsOf: (image: string) => ImageFacts | undefined,
   allowList: AllowList,
@@ -65,16 +66,17 @@ export function judge(
   const policies = new Map(uses.map(({ image, pullPolicy }) => [image, pullPolicy]));
   const all = architectures.map((architecture) => {
     const images = judgeImages({ os, wanted: { uses } }, architecture, factsOf);
-    return { architecture, byName: new Map(images.map((each) => [each.image, each])) };
+    const byName = new Map(images.map((each) => [each.image, each]));
+    return { architecture, byName, exclusion: exclusionOf(choice, architecture) };
   });
   return places.flatMap((place) => {
     const isNever = policies.get(place.image) === 'Never';
     const error = isNever ? 'never-pulled' : factsOf(place.image)?.error;
-    return all.flatMap(({ architecture, byName }) => {
+    return all.flatMap(({ architecture, byName, exclusion }) => {
       const image = byName.get(place.image);
       if (image === undefined) return [];
       const byImage = verdictOn(image, error, now);
-      const judged = allowed(pinned(byImage, chosen, architecture), place.image, architecture, allowList);
+      const judged = allowed(pinned(byImage, exclusion), place.image, architecture, allowList);
       return { ...owner, ...place, architecture, ...judged, why: printable(judged.why, maxWhyBytes) };
     });
   });
@@ -104,10 +106,8 @@ function whenAgain({ message, retryAfterMs = 0 }: FactsError, now: number): stri
   return `try again after ${at} (in ${atLeast}${Math.ceil(retryAfterMs / 60_000)} min)`;
 }
 
-function pinned(judged: Judged, chosen: readonly string[] | undefined, architecture: string): Judged {
-  if (judged.verdict !== 'ok' || chosen === undefined || chosen.includes(architecture)) return judged;
-  const which = chosen.length === 0 ? 'an architecture that does not exist' : chosen.join(', ');
-  return { verdict: 'pinned', why: `the pod requires ${which}` };
+function pinned(judged: Judged, exclusion: Exclusion | undefined): Judged {
+  return judged.verdict === 'ok' && exclusion ? { verdict: 'pinned', why: exclusion.why } : judged;
 }
 
 function allowed(judged: Judged, image: string, architecture: string, allowList: AllowList): Judged {

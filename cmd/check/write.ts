@@ -117,7 +117,7 @@ function escaped(text: string): string {
 /** Rules by verdict, and what they say in general. `allowed` results keep no rule of their own. */
 const rules: Readonly<Record<Exclude<Verdict, 'ok'>, string>> = {
   missing: 'The image has no platform of the required architecture.',
-  pinned: 'The pod chooses other architectures by node selector or affinity.',
+  pinned: 'The node selector or required affinity of the pod excludes the architecture.',
   'not-found': 'The registry does not have the image.',
   'not-an-image': 'The reference names an artifact that no container can run.',
   invalid: 'The image is not a valid reference.',

@@ -4,15 +4,13 @@ import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { describeDrift, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
 import { describeImages } from '../../src/placement/rules/constraint/no-common.ts';
-import { ownArchitecturesOf } from '../../src/placement/rules/constraint/own.ts';
-import { ownFieldsOf } from '../../src/placement/record/own-fields.ts';
-import { recordedIn } from '../../src/placement/record/read.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
 import { verdictsOf } from '../../src/placement/rules/images/fit.ts';
 import { listed, maxImageBytes, printable } from '../../src/names/printable.ts';
+import { choiceOf, exclusionOf } from './exclusion.ts';
 import type { MadePod, ReportedPod, ReportedWorkload } from './pods.ts';
 
-/** `yes`: all images have it; `pinned`: but the pod chooses others; `no`: one lacks it; else `unknown`. */
+/** `yes`: all images have it; `pinned`: but the pod excludes it; `no`: one lacks it; else `unknown`. */
 export const verdicts = ['yes', 'pinned', 'no', 'unknown'] as const;
 export type Verdict = (typeof verdicts)[number];
 
@@ -115,14 +113,6 @@ function stateOf(
   return { state: 'ready', why: notes.join('; ') };
 }
 
-/**
- * Architectures that a pod chooses itself, without what archwright added. The record of that is trusted,
- * because nothing is decided here, and the settings at that time may differ from the user's.
- */
-export function chosenBy(pod: MadePod['pod']): readonly string[] | undefined {
-  return ownArchitecturesOf(ownFieldsOf(pod.spec, recordedIn({ pod, waiting: true })))?.architectures;
-}
-
 /** Of all images of a pod. The longest text about one image has 2,072. */
 const maxWhyBytes = 2200;
 
@@ -134,13 +124,13 @@ export function judgePod(
   architecture: string,
 ): Judged & { readonly blockers: readonly Blocker[] } {
   const byImage = images.flatMap(({ state, image }) => (state === 'ready' ? [] : [{ cause: state, image }]));
-  const pin = pinOf(decidingTemplate(pod, workload), architecture);
-  const all: readonly Blocker[] = [...byImage, ...(pin === undefined ? [] : [{ cause: pin.cause }])];
+  const exclusion = exclusionOf(choiceOf(decidingTemplate(pod, workload)), architecture);
+  const all: readonly Blocker[] = [...byImage, ...(exclusion ? [{ cause: exclusion.cause }] : [])];
   const blockers = all.toSorted((a, b) => causes.indexOf(a.cause) - causes.indexOf(b.cause));
   const verdict = verdictOf[mainState({ blockers })];
   const those = images.filter((each) => each.verdict === verdict && each.why !== '');
   const why = listed(those, textOf, maxWhyBytes);
-  return { verdict, why: verdict === 'pinned' ? (pin?.why ?? '') : why, blockers };
+  return { verdict, why: verdict === 'pinned' ? (exclusion?.why ?? '') : why, blockers };
 }
 
 function textOf({ image, state, why }: JudgedImage): string {
@@ -158,19 +148,7 @@ function decidingTemplate(
   { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
   { template }: Pick<ReportedWorkload, 'template'>,
 ): MadePod['pod'] {
-  return owner?.kind === 'DaemonSet' ? (template ?? withoutAffinity(pod)) : pod;
-}
-
-function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['pod'] {
-  const { affinity: _, ...rest } = spec;
-  return { metadata, spec: rest };
-}
-
-function pinOf(template: MadePod['pod'], architecture: string) {
-  const chosen = chosenBy(template);
-  if (chosen === undefined || chosen.includes(architecture)) return undefined;
-  const withoutIt = chosenBy(withoutAffinity(template));
-  const cause: Cause = (withoutIt?.includes(architecture) ?? true) ? 'affinity' : 'selector';
-  const which = printable(chosen.join(', '), 200) || 'an architecture that does not exist';
-  return { cause, why: `it requires ${which}` };
+  if (owner?.kind !== 'DaemonSet') return pod;
+  const { affinity: _, ...spec } = pod.spec;
+  return template ?? { metadata: pod.metadata, spec };
 }

@@ -28,12 +28,12 @@ export const stateLabels: Readonly<Record<State, string>> = {
 };
 
 const meanings: Readonly<Record<State, string>> = {
-  ready: 'All images have the architecture, and the pod chooses no other.',
+  ready: 'All images have the architecture, and the pod does not exclude it.',
   image: 'An image lacks the architecture. Build it for the architecture, or take another image or tag.',
   broken: 'The image has the architecture, but its binaries did not start there (exec format error).',
   unknown: 'The image could not be looked up, or is never pulled.',
-  selector: 'The node selector of the pod names other architectures. Remove it.',
-  affinity: 'The required node affinity of the pod names other architectures. Remove it.',
+  selector: 'The node selector of the pod names another architecture. Remove it.',
+  affinity: 'The required node affinity of the pod excludes the architecture. Change it.',
 };
 
 /** Each pod counts once, for its main cause. */
@@ -91,7 +91,7 @@ const actions: Readonly<Record<Cause, string>> = {
   broken: 'Fix the binaries of:',
   unknown: 'Find out the architectures of:',
   selector: 'Remove the node selector of',
-  affinity: 'Remove the node affinity of',
+  affinity: 'Change the node affinity of',
 };
 
 export function changesSection(

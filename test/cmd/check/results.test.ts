@@ -10,6 +10,7 @@ import { AllowList } from '../../../cmd/check/allow-list.ts';
 import type { CheckedPod } from '../../../cmd/check/pods.ts';
 import { failedFacts, type FactsError, type ImageFacts } from '../../../src/images/facts/facts.ts';
 import { platformsOf } from '../../../src/names/platform.ts';
+import { archLabel, notIn, termOf } from '../../support/placement-input.ts';
 import { like } from '../../support/like.ts';
 
 const hostile = 'a<b>&"\'\u0000\u001b[31m\ud800\ufffe]]>é{0}\\';
@@ -143,7 +144,7 @@ function judged(facts: ImageFacts | undefined, pod: Partial<CheckedPod> = {}) {
   const whole: CheckedPod = {
     owner: { kind: 'Pod', namespace: '', name: 'web' },
     os: 'linux',
-    chosen: undefined,
+    choice: { nodeSelector: {}, terms: undefined },
     uses: [{ image, usedBy: ['web'], pullPolicy: 'IfNotPresent', volumeOnly: false }],
     places: [{ image, usedBy: 'web', file: 'a.yaml', line: 1 }],
     ...pod,
@@ -228,10 +229,12 @@ t.test('the verdict on each image', (t) => {
     ],
     ['no facts', judged(undefined), 'unreachable', 'no answer in time'],
     [
-      'a pod without an architecture',
-      judged(factsOf(['linux/amd64']), { chosen: [] }),
+      'a pod that excludes the architecture',
+      judged(factsOf(['linux/amd64']), {
+        choice: { nodeSelector: {}, terms: [termOf(notIn(archLabel, 'amd64'))] },
+      }),
       'pinned',
-      'the pod requires an architecture that does not exist',
+      'the pod excludes amd64 by its affinity',
     ],
   ];
   for (const [what, found, verdict, why] of cases) t.strictSame(found, [verdict, why], what);

@@ -6,7 +6,16 @@ import { judgedPod, reportWith } from './judged-cluster.ts';
 import { requestsOfPod } from '../../../cmd/report/pods.ts';
 import { judgePod, type JudgedPod } from '../../../cmd/report/verdict.ts';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
-import { archIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
+import {
+  archIn,
+  archLabel,
+  betaArchLabel,
+  isIn,
+  notIn,
+  onArch,
+  requiring,
+  termOf,
+} from '../../support/placement-input.ts';
 
 /** A pod with an unknown image. */
 function judged(image: string, why: string, memory = 0): JudgedPod {
@@ -141,7 +150,9 @@ t.test('a pod has all of its blockers, the most important first', async (t) => {
     broken: { image: 'bad:1', state: 'broken', verdict: 'no', why: 'y' },
     unknown: { image: 'gone:1', state: 'unknown', verdict: 'unknown', why: 'z' },
   } as const;
-  const amd64 = 'pinned (it requires amd64)';
+  const amd64 = 'pinned (the pod requires amd64)';
+  const twoLabels = { nodeSelector: { [archLabel]: 'arm64', [betaArchLabel]: 'amd64' } };
+  const excludes = 'pinned (the pod excludes arm64 by its affinity)';
   const cases: [Partial<PodSpec>, (keyof typeof images)[], verdict: string, ...blockers: string[]][] = [
     [{}, ['yes'], 'yes ()'],
     [{}, ['cached'], 'yes (both:1: from the cache)'],
@@ -150,6 +161,10 @@ t.test('a pod has all of its blockers, the most important first', async (t) => {
     [requires('amd64'), ['yes'], amd64, 'affinity'],
     [requires('arm64'), ['yes'], 'yes ()'],
     [{ ...onArch('amd64'), ...requires('amd64') }, ['yes'], amd64, 'selector'],
+    [{ ...onArch('arm64'), ...requires('amd64') }, ['yes'], amd64, 'affinity'],
+    [twoLabels, ['yes'], 'pinned (the pod requires an architecture that does not exist)', 'selector'],
+    [requiring(termOf(notIn(archLabel, 'arm64'))), ['yes'], excludes, 'affinity'],
+    [requiring(termOf(notIn(archLabel, 'arm64')), termOf(isIn('zone', 'a'))), ['yes'], 'yes ()'],
     [{}, ['yes', 'broken', 'no'], 'no (bad:1 y; old:1 x)', 'image old:1', 'broken bad:1'],
     [requires('amd64'), ['unknown', 'no'], 'no (old:1 x)', 'image old:1', 'unknown gone:1', 'affinity'],
   ];

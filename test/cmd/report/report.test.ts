@@ -57,7 +57,7 @@ t.test('the report has workloads that could move, and blockers of the rest', asy
   ]);
   const [could, pinned, lacking, unknown] = document.workloads;
   like(t, could, { on: { amd64: 1, arm64: 1 }, cpu: 1.5, memory: 3 * 2 ** 30, why: '' });
-  like(t, pinned, { why: 'it requires amd64' });
+  like(t, pinned, { why: 'the pod requires amd64' });
   like(t, lacking, { why: `${old} has amd64`, cpu: 1 });
   like(t, unknown, { why: /missing:1: not-found: /, on: {} });
   const totals = Object.entries(document.totals).map(([name, total]) => {

@@ -35,8 +35,8 @@ const reasons: Readonly<Record<Cause, (image: string) => string>> = {
   image: (image) => `${image} has amd64`,
   broken: (image) => `${image} has amd64; its binaries for arm64 are not (exec format error)`,
   unknown: (image) => `${image}: unauthorized: the registry needs credentials`,
-  selector: () => 'it requires amd64',
-  affinity: () => 'it requires amd64',
+  selector: () => 'the pod requires amd64',
+  affinity: () => 'the pod requires amd64',
 };
 const pods = lines.flatMap(([namespace, name, count, cpu, gib, image = '', cause]) =>
   Array.from({ length: count }, (_, index) =>

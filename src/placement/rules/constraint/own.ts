@@ -35,7 +35,7 @@ export function ownConstraintOf(fields: OwnFields): Chosen | undefined {
 }
 
 /** @returns `undefined`: the pod does not name its architectures, or not in every term */
-export function ownArchitecturesOf(fields: OwnFields): Chosen | undefined {
+export function ownArchitecturesOf(fields: Pick<OwnFields, 'nodeSelector' | 'terms'>): Chosen | undefined {
   const bySelector = selectedBy(fields);
   if (bySelector !== undefined) return { architectures: bySelector };
   const found = new Set<string>();
