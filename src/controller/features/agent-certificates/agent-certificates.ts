@@ -82,7 +82,7 @@ export const agentCertificates: Feature = {
 /** @returns answers the request of this name; throws KubeError */
 function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
   const { namespace, caches, configuration, metrics, serverNow, clock, client, signal, log } = leader;
-  /** By name. A request changes when it is approved, before its certificate is there. */
+  /** By uid: names are used again. A request changes when it is approved, before its certificate is there. */
   const seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
   /** By node. */
   const limiters = new RateLimiters({ ...answers, clock }, maxNodes);
@@ -91,9 +91,9 @@ function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenReq
 
   async function reconcile(name: string): Promise<ReconcileResult> {
     const request = requests.get('', name);
-    if (request === undefined || seen.peek(name) === 'signed') return undefined;
+    if (request === undefined || seen.peek(request.uid) === 'signed') return undefined;
     if (request.isForeign) return remove(name);
-    const waitMs = admit(name, request.nodes[0] ?? '');
+    const waitMs = delayMs(request);
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     const requested = await readRequest(request.text);
     const podOf = (pod: string) => caches.runningPods.get(namespace, pod);
@@ -125,11 +125,11 @@ function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenReq
     return undefined;
   }
 
-  /** @returns 0, or how long the node has had its answers for now, milliseconds */
-  function admit(name: string, node: string): number {
-    if (seen.peek(name)) return 0;
+  /** @returns milliseconds until the node gets another answer; 0: this request gets its answer now */
+  function delayMs({ uid, nodes: [node = ''] }: OpenRequest): number {
+    if (seen.peek(uid)) return 0;
     const waitMs = limiters.of(node).tryTake();
-    if (waitMs === 0) seen.set(name, 'admitted');
+    if (waitMs === 0) seen.set(uid, 'admitted');
     return waitMs;
   }
 
@@ -138,7 +138,7 @@ function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenReq
     { publicKey }: RequestContent,
     node: string,
   ): Promise<ReconcileResult> {
-    const { name } = request;
+    const { name, uid } = request;
     const secret = await readSecret(leader, ownNames(configuration()).caSecret);
     const authorities = readAuthorities(secret?.texts ?? {});
     if (authorities.newest === undefined) return { requeueAfterMs: againMs };
@@ -156,7 +156,7 @@ function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenReq
     const body = { status: { certificate: Buffer.from(chain).toString('base64') } };
     const path = `${paths.certificateSigningRequests(name)}/status`;
     await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
-    seen.set(name, 'signed');
+    seen.set(uid, 'signed');
     count('issued');
     log.info({ node, expires: new Date(life.to).toISOString() }, 'an agent got its certificate');
     return undefined;

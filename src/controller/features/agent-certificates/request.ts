@@ -31,6 +31,7 @@ export function trimRequest(object: KubeObject, account: string) {
   const extra = (key: string): readonly string[] => spec.extra?.[`authentication.kubernetes.io/${key}`] ?? [];
   return {
     name: metadata.name ?? '',
+    uid: metadata.uid ?? '',
     createdAt: timeOf(metadata.creationTimestamp),
     /** It takes a name that an agent may need. */
     isForeign,

@@ -53,6 +53,16 @@ t.test('an agent gets a certificate for its node and nothing else', async (t) =>
   t.equal(await world.series(`${counter}{result="issued"}`), 1);
 });
 
+t.test('a name that was used before gets an answer again', async (t) => {
+  const world = await startWorld(t);
+  const name = agentRequestName('n1', 5);
+  for (const run of ['first', 'second']) {
+    world.put({ node: 'n1' }, world.requestFor('n1'), {}, name);
+    t.ok((await world.answer(name)).certificate, run);
+    world.store.remove(`${requestsPath}/${name}`);
+  }
+});
+
 /** The token of the agent of n1 with other claims. */
 function withClaims({ node = ['n1'], pod = ['agent-on-n1'], uid = ['uid-agent-on-n1'] }): object {
   const key = (name: string): string => `authentication.kubernetes.io/${name}`;
