@@ -23,7 +23,7 @@ import { issueFor } from '../../../certificates/issue.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
 import { readSecret } from '../../write/own-data.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
-import { judge, readRequest, trimRequest, type OpenRequest, type RequestContent } from './request.ts';
+import { judgeRequest, readRequest, trimRequest, type OpenRequest, type RequestContent } from './request.ts';
 
 const results = ['issued', 'refused'] as const;
 
@@ -97,7 +97,7 @@ function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenReq
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     const requested = await readRequest(request.text);
     const podOf = (pod: string) => caches.runningPods.get(namespace, pod);
-    const verdict = judge(request, requested, podOf, serverNow());
+    const verdict = judgeRequest(request, requested, podOf, serverNow());
     if (verdict.kind === 'wait') return { requeueAfterMs: againMs };
     if (verdict.kind === 'refuse') {
       const { why } = verdict;

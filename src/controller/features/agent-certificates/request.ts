@@ -76,7 +76,7 @@ export async function readRequest(text: string) {
   }
 }
 
-type Verdict =
+type RequestVerdict =
   | { readonly kind: 'approve'; readonly node: string }
   | { readonly kind: 'refuse'; readonly why: string }
   /** The cache of pods may be late. */
@@ -90,13 +90,13 @@ const cacheMs = 30_000;
  * @param podOf a running pod of archwright's own namespace
  * @param now by the API server's clock
  */
-export function judge(
+export function judgeRequest(
   request: OpenRequest,
   requested: RequestContent | undefined,
   podOf: (name: string) => Pick<RunningPod, 'uid' | 'node' | 'deleting'> | undefined,
   now: number,
-): Verdict {
-  const refuse = (why: string): Verdict => ({ kind: 'refuse', why });
+): RequestVerdict {
+  const refuse = (why: string): RequestVerdict => ({ kind: 'refuse', why });
   const [node, ...nodes] = request.nodes;
   const [podName, podUid] = [request.podNames[0], request.podUids[0]];
   if (node === undefined || nodes.length > 0 || podName === undefined || podUid === undefined)

@@ -37,8 +37,8 @@ import {
   gateMetrics,
   mostMs,
   nextAttemptMs,
-  WaitingPods,
-  type WaitingPod,
+  GatedPods,
+  type GatedPod,
 } from './waiting.ts';
 
 /** Pods in work at the same time, most of which wait for lookups. One busy namespace has a third. */
@@ -69,7 +69,7 @@ export const gates: Feature = {
 
 class Gates implements Work {
   readonly #leader: LeaderContext;
-  readonly #pods: WaitingPods;
+  readonly #pods: GatedPods;
   readonly #events: GateEvents;
   readonly #meters: ReturnType<typeof bindGateMetrics>;
   readonly #readNow: ReturnType<typeof createPodReader>;
@@ -77,7 +77,7 @@ class Gates implements Work {
 
   constructor(leader: LeaderContext, enqueue: Enqueue) {
     this.#leader = leader;
-    this.#pods = new WaitingPods(leader);
+    this.#pods = new GatedPods(leader);
     this.#events = new GateEvents(leader);
     this.#meters = bindGateMetrics(leader.metrics, () => this.#pods.all());
     this.#readNow = createPodReader(leader);
@@ -132,7 +132,7 @@ class Gates implements Work {
     }
   }
 
-  async #decide(pod: Pod, waiting: WaitingPod, signal: AbortSignal): Promise<ReconcileResult> {
+  async #decide(pod: Pod, waiting: GatedPod, signal: AbortSignal): Promise<ReconcileResult> {
     const { namespace = '' } = pod.metadata ?? {};
     if (waiting.ageMs < namespacePatienceMs && !this.#leader.caches.namespaces.get('', namespace))
       return { requeueAfterMs: namespacePauseMs };
@@ -171,7 +171,7 @@ class Gates implements Work {
   /** Says why the pod waits by an event and its annotation, and again if that changes. */
   async #report(
     pod: Pod,
-    waiting: WaitingPod,
+    waiting: GatedPod,
     decision: PlacementDecision,
     signal: AbortSignal,
   ): Promise<void> {
@@ -187,7 +187,7 @@ class Gates implements Work {
   async #afterFailure(
     error: unknown,
     pod: Pod,
-    waiting: WaitingPod,
+    waiting: GatedPod,
     signal: AbortSignal,
   ): Promise<ReconcileResult> {
     const isKube = error instanceof KubeError;
@@ -211,7 +211,7 @@ class Gates implements Work {
     }
   }
 
-  #finish(waiting: WaitingPod, removal: Removal): ReconcileResult {
+  #finish(waiting: GatedPod, removal: Removal): ReconcileResult {
     if (removal.kind === 'gone') return unlessForgotten;
     waiting.reason = undefined;
     if (removal.kind === 'gate-only') {

@@ -62,7 +62,7 @@ const gateFailures = counter(
 export const gateMetrics: readonly MetricSpec[] = [gatedPods, gateDecisions, gatedSeconds, gateFailures];
 
 /** @param waiting the labels of each pod in `gatedPods` */
-export function bindGateMetrics(metrics: Metrics, waiting: () => ReturnType<WaitingPods['all']>) {
+export function bindGateMetrics(metrics: Metrics, waiting: () => ReturnType<GatedPods['all']>) {
   const seconds = metrics.histogram(gatedSeconds);
   const show = itemCounts(metrics, gatedPods);
   metrics.beforeScrape(() => show(waiting(), (labels) => [labels]));
@@ -80,7 +80,7 @@ export const mostMs = 15_000;
 const firstAttemptMs = 1000;
 const spread = 0.2;
 
-export interface WaitingPod {
+export interface GatedPod {
   readonly uid: string;
   readonly ageMs: number;
   /** Of its time; the fallback applies at 0. */
@@ -95,16 +95,16 @@ export interface WaitingPod {
   isPendingReported: boolean;
 }
 
-export class WaitingPods {
+export class GatedPods {
   readonly #leader: Pick<LeaderContext, 'clock' | 'serverNow' | 'configuration'>;
-  readonly #pods = new Map<string, WaitingPod>();
+  readonly #pods = new Map<string, GatedPod>();
 
   constructor(leader: Pick<LeaderContext, 'clock' | 'serverNow' | 'configuration'>) {
     this.#leader = leader;
   }
 
   /** The entry of a pod, made if there is none. A pod of the same name with another UID is another pod. */
-  of(key: string, { metadata }: Pod): WaitingPod {
+  of(key: string, { metadata }: Pod): GatedPod {
     const uid = metadata?.uid ?? '';
     const known = this.#pods.get(key);
     if (known?.uid === uid) return known;
@@ -112,7 +112,7 @@ export class WaitingPods {
     // A time that is missing or in the future is now.
     const createdAt = timeOf(metadata?.creationTimestamp) || Number.POSITIVE_INFINITY;
     const bornAt = clock.monotonic() - Math.max(0, serverNow() - createdAt);
-    const waiting: WaitingPod = {
+    const waiting: GatedPod = {
       uid,
       get ageMs() {
         return clock.monotonic() - bornAt;

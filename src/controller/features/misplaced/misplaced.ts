@@ -19,7 +19,7 @@ import { skippedPods } from '../../pods/skipped-pods.ts';
 import { createMisplacedEvents, misplacedPodsHandled, misplacedPodsNow, outcomes } from './events.ts';
 import { Evictions } from './evictions.ts';
 import { isConfirmed, isSuspect, misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
-import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
+import { cacheLagMs, verdictOf, type EvictionVerdict } from './verdict.ts';
 
 /** Pods whose images are looked up at the same time. */
 const workers = 8;
@@ -133,7 +133,7 @@ export class MisplacedPods implements Work {
   /** Waits for the rate limit, then confirms the facts and reads the pod again. */
   async #evictInTurn(
     misplaced: MisplacedPod,
-    { workload, cause }: Extract<Verdict, { kind: 'evict' }>,
+    { workload, cause }: Extract<EvictionVerdict, { kind: 'evict' }>,
   ): Promise<number | undefined> {
     const { signal, clock, evict, log, serverNow } = this.#leader;
     const { pod } = misplaced;

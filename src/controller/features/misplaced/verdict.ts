@@ -24,7 +24,7 @@ import type { Report } from './events.ts';
 import type { Cause, Evictions } from './evictions.ts';
 import { readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
 
-export type Verdict =
+export type EvictionVerdict =
   | { readonly kind: 'evict'; readonly workload: Workload; readonly cause: Cause }
   /** It stays, and the events say why. */
   | {
@@ -42,14 +42,14 @@ const waitForOthersMs = 5_000;
 /** The cache shows a change by then. */
 export const cacheLagMs = 5_000;
 
-const later: Verdict = { kind: 'later' };
+const later: EvictionVerdict = { kind: 'later' };
 
 /** @throws KubeError */
 export async function verdictOf(
   leader: LeaderContext,
   misplaced: MisplacedPod,
   evictions: Evictions,
-): Promise<Verdict> {
+): Promise<EvictionVerdict> {
   const { caches, configuration } = leader;
   const { pod, architecture, images, facts } = misplaced;
   const now = await readMisplaced(leader, misplaced);
@@ -101,7 +101,7 @@ export function verdictOfSuccessor(
   { facts, ...context }: ReplacementContext,
   architecture: string,
   allNodes: Iterable<CachedNode>,
-): Verdict | undefined {
+): EvictionVerdict | undefined {
   const { nodeName: _, ...spec } = pod.spec;
   const decision = decide({ ...context, pod: { ...pod, spec }, facts: (image) => facts.get(image) });
   const { outcome } = decision;
@@ -143,7 +143,7 @@ export function daemonVerdict(
   { facts, ...context }: ReplacementContext,
   architecture: string,
   unplaced: 'unplaced' | 'pinned',
-): Verdict {
+): EvictionVerdict {
   const { outcome, required, replaces } = decide({
     ...context,
     pod: template,

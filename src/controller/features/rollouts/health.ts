@@ -17,7 +17,7 @@ const leastSlowMs = 30_000;
 
 export const rollbackReasons = ['Unhealthy', 'BrokenImage'] as const;
 
-export interface Verdict {
+export interface RollbackVerdict {
   readonly reason: (typeof rollbackReasons)[number];
   readonly message: string;
 }
@@ -35,7 +35,7 @@ export interface HealthInput {
 }
 
 /** @returns `undefined`: the architecture does no harm so far */
-export function verdictOf(input: HealthInput): Verdict | undefined {
+export function verdictOf(input: HealthInput): RollbackVerdict | undefined {
   const { workload, rollout, broken } = input;
   const targets = workload.pods.filter(({ isTarget }) => isTarget);
   const crashed = targets.find(({ running }) => running && suspectsOf(running).length > 0);

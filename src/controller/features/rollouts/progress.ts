@@ -9,7 +9,7 @@ import { timeText } from '../../../kube/events/events.ts';
 import { unknownArchitecture } from '../../../names/architecture.ts';
 import type { NewPods } from '../../../policy/effective/policy.ts';
 import { formatStep, type Rollout, type Step } from '../../../policy/resources/rollout.ts';
-import type { Verdict } from './health.ts';
+import type { RollbackVerdict } from './health.ts';
 
 export const phases = ['Waiting', 'Progressing', 'Paused', 'RolledBack', 'Aborted', 'Complete'] as const;
 export type Phase = (typeof phases)[number];
@@ -42,7 +42,7 @@ export interface Observed {
   readonly left: string | undefined;
   /** What the step waits for; `undefined`: its pods are there, and as ready as the others. */
   readonly held: string | undefined;
-  readonly verdict: Verdict | undefined;
+  readonly verdict: RollbackVerdict | undefined;
 }
 
 export function progressOf(rollout: Rollout, before: Progress | undefined, seen: Observed): Progress {

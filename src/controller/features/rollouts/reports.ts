@@ -5,7 +5,7 @@ import { resourceApiVersion } from '../../../policy/resources/placement.ts';
 import { rolloutKind } from '../../../policy/resources/rollout.ts';
 import { counter, counts, gauge, itemCounts } from '../../../telemetry/metrics.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import { rollbackReasons, type Verdict } from './health.ts';
+import { rollbackReasons, type RollbackVerdict } from './health.ts';
 import { phases, type Phase, type Progress } from './progress.ts';
 import { readProgress } from './status.ts';
 
@@ -44,7 +44,7 @@ type Leader = Pick<LeaderContext, 'caches' | 'events' | 'log' | 'metrics'>;
 
 export class RolloutReports {
   readonly #leader: Leader;
-  readonly #rolledBack: (reason: Verdict['reason']) => void;
+  readonly #rolledBack: (reason: RollbackVerdict['reason']) => void;
   /** By key of the rollout. */
   readonly #held = new Map<string, Held>();
 
@@ -67,7 +67,7 @@ export class RolloutReports {
     object: KubeObject,
     before: Progress | undefined,
     progress: Progress,
-    verdict: Verdict | undefined,
+    verdict: RollbackVerdict | undefined,
     now: number,
   ): void {
     const { phase, step, message } = progress;

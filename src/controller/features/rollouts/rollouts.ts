@@ -11,7 +11,7 @@ import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../../p
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import type { ResourceStatus } from '../../write/conditions.ts';
 import { applyStatus } from '../../write/own-objects.ts';
-import { verdictOf, type Verdict } from './health.ts';
+import { verdictOf, type RollbackVerdict } from './health.ts';
 import { orderPods, podsToOrder } from './order.ts';
 import { moves, PodMover } from './mover.ts';
 import { maxRollouts, PodCounts, type PodCount, type RolledPod } from './pods.ts';
@@ -121,7 +121,7 @@ export class RolloutReconciler {
     { startedAt: since }: Progress,
     seen: readonly Observation[],
     now: number,
-  ): Verdict | undefined {
+  ): RollbackVerdict | undefined {
     const known = this.#restarts.get(key);
     const first = known?.since === since ? known.first : new Map<string, number>();
     this.#restarts.set(key, { since, first });

@@ -6,7 +6,7 @@ import t from 'tap';
 import {
   daemonVerdict,
   verdictOfSuccessor,
-  type Verdict,
+  type EvictionVerdict,
 } from '../../../../src/controller/features/misplaced/verdict.ts';
 import { trimNode } from '../../../../src/controller/state/cached.ts';
 import type { Pod, PodSpec } from '../../../../src/kube/api/objects.ts';
@@ -126,7 +126,11 @@ const templates: Table = {
   ],
 };
 
-function check(what: string, table: Table, verdictOf: (pod: Pod, given: Given) => Verdict | undefined): void {
+function check(
+  what: string,
+  table: Table,
+  verdictOf: (pod: Pod, given: Given) => EvictionVerdict | undefined,
+): void {
   for (const [wanted, rows] of Object.entries(table))
     for (const [about, given] of rows)
       t.test(`${what}, ${about}: ${wanted}`, (t) => {
