@@ -76,7 +76,7 @@ export class ExecErrors {
       const failed = parseFailedExec(line);
       if (failed && !runtimes.has(failed.program)) this.#waiting.set(failed.pid, failed.program);
     }
-    if (this.#waiting.size === 0 || this.#forkReads.tryTake() > 0) return;
+    if (this.#waiting.size === 0 || this.#forkReads.takeOrDelayMs() > 0) return;
     const processes = parseForks((await kernelText(this.#options.forks, maxForksBytes)) ?? '');
     const containers = new Map<Process, Container | undefined>();
     const lookups = new Map<Process, number>();

@@ -18,8 +18,11 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit) {
   let pausedUntil = Number.NEGATIVE_INFINITY;
   let last: Promise<void> = Promise.resolve();
 
-  /** Takes tokens and returns 0, or returns the milliseconds until there are enough. Ignores `take`'s queue. */
-  function tryTake(count = 1): number {
+  /**
+   * Takes tokens at once, without the queue of `take`.
+   * @returns 0; if there are too few, the milliseconds until there are enough, and none is taken
+   */
+  function takeOrDelayMs(count = 1): number {
     const at = clock.monotonic();
     tokens = Math.min(burst, tokens + ((at - filledAt) / 1000) * perSecond);
     filledAt = at;
@@ -37,7 +40,8 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit) {
     last = turn.promise;
     try {
       await unlessAborted(before, signal);
-      for (let ms = tryTake(count); ms > 0; ms = tryTake(count)) await clock.sleep(Math.ceil(ms), signal);
+      for (let ms = takeOrDelayMs(count); ms > 0; ms = takeOrDelayMs(count))
+        await clock.sleep(Math.ceil(ms), signal);
     } finally {
       // A caller that gives up leaves the queue, and the next one still waits for those before it.
       void before.then(turn.resolve);
@@ -46,7 +50,7 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit) {
 
   return {
     take,
-    tryTake,
+    takeOrDelayMs,
     /** Stops all callers for a while (`Retry-After`). A longer pause in progress stays. */
     pause: (ms: number): void => {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + ms);

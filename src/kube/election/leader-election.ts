@@ -160,7 +160,12 @@ export class Term {
     const { lock, renewDeadlineMs, clock } = this.#options;
     const sent = this.#now();
     // A request that hangs must leave time for another.
-    const isTaken = await limited(renewDeadlineMs / 2, signal, (within) => lock.tryTake(within), clock.sleep);
+    const isTaken = await limited(
+      renewDeadlineMs / 2,
+      signal,
+      (within) => lock.tryAcquireOrRenew(within),
+      clock.sleep,
+    );
     // An answer after the deadline renews nothing.
     if (isTaken && this.holds()) this.#renewed = sent;
     return isTaken;

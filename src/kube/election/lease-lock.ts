@@ -123,7 +123,7 @@ export function createLeaseLock(options: LeaseLockOptions) {
      * @returns false if another replica holds it
      * @throws KubeError if that is unknown; the Lease may have been taken
      */
-    tryTake: async (signal: AbortSignal): Promise<boolean> => {
+    tryAcquireOrRenew: async (signal: AbortSignal): Promise<boolean> => {
       if (observed?.record.holder === identity) {
         const { record, resourceVersion } = observed;
         const renewing = write(wanted(record), resourceVersion, signal).then(() => true);

@@ -114,7 +114,7 @@ function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenReq
 
   /** Any kubelet can create requests: without the chart's policy, it could take the names of another node's agent. */
   async function remove(name: string): Promise<ReconcileResult> {
-    const waitMs = removalLimiter.tryTake();
+    const waitMs = removalLimiter.takeOrDelayMs();
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     await ignoring('not-found', client.delete(paths.certificateSigningRequests(name), { signal }));
     count('refused');
@@ -128,7 +128,7 @@ function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenReq
   /** @returns milliseconds until the node gets another answer; 0: this request gets its answer now */
   function delayMs({ uid, nodes: [node = ''] }: OpenRequest): number {
     if (seen.peek(uid)) return 0;
-    const waitMs = limiters.of(node).tryTake();
+    const waitMs = limiters.of(node).takeOrDelayMs();
     if (waitMs === 0) seen.set(uid, 'admitted');
     return waitMs;
   }

@@ -31,7 +31,7 @@ export class GateEvents {
    * @returns false if there are too many such events now
    */
   gated(pod: Pod, decision: PlacementDecision, until: number): boolean {
-    if (this.#limiter.tryTake() !== 0) return false;
+    if (this.#limiter.takeOrDelayMs() > 0) return false;
     const why = whyGated(decision);
     const text = `Scheduling gated until ${timeText(until)} at the latest: image platforms unknown`;
     const hasFailed = decision.images.some(({ facts }) => facts?.error !== undefined);

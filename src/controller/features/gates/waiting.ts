@@ -168,7 +168,7 @@ export function createPodReader({ client, clock }: Pick<LeaderContext, 'client' 
   const limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);
   return async ({ metadata = {} }: Pod, signal: AbortSignal) => {
     const { name = '', namespace = '', uid } = metadata;
-    const waitMs = limiters.of(namespace).tryTake() || limiter.tryTake();
+    const waitMs = limiters.of(namespace).takeOrDelayMs() || limiter.takeOrDelayMs();
     if (waitMs > 0) return { kind: 'later', ms: Math.ceil(waitMs) } as const;
     const reading = client.get<KubeObject>(paths.pods(namespace, name), { signal });
     const now = await ignoring('not-found', reading);
