@@ -22,6 +22,8 @@ import {
   usesImage,
   withoutScheme,
 } from '../../pods/pulled-images.ts';
+import { skippedPods } from '../../pods/skipped-pods.ts';
+import { isOfPlacedTemplate } from '../../pods/workload.ts';
 
 export interface ImageWithoutArchitecture {
   readonly image: string;
@@ -69,14 +71,21 @@ export async function misplacedPodOf(
   return images.length === 0 ? undefined : { pod, architecture, images, facts };
 }
 
-/** Reads the pod again; `undefined`: gone, or not misplaced now. @throws KubeError */
+/** Whether the webhook skips the pod, and its successor. For a pod of a DaemonSet, the template decides. */
+export function isSkipped(leader: LeaderContext, pod: RunningPod): boolean {
+  return !isOfPlacedTemplate(pod) && skippedPods(leader)(pod);
+}
+
+/** Reads the pod again; `undefined`: gone, skipped, or not misplaced now. @throws KubeError */
 export async function readMisplaced(
-  { client, signal, nodeClasses }: LeaderContext,
+  leader: LeaderContext,
   { pod, architecture, facts }: MisplacedPod,
 ): Promise<Pod | undefined> {
+  const { client, signal, nodeClasses } = leader;
   const now = await ignoring('not-found', client.get<Pod>(paths.pods(pod.namespace, pod.name), { signal }));
   const trimmed = now && trimRunningPod(now, (value) => value);
   if (trimmed?.uid !== pod.uid || trimmed.node !== pod.node || !isSuspect(trimmed)) return undefined;
+  if (isSkipped(leader, trimmed)) return undefined;
   const on = { os: trimmed.os, architecture, nodes: nodeClasses() };
   const isStill = imagesWithoutArchitecture(trimmed, facts, on).some((image) =>
     isMissingInPulled(image, facts, on),

@@ -11,14 +11,20 @@
  */
 import { backOffMs } from '../../../async/clock.ts';
 import { KubeError } from '../../../kube/api/errors.ts';
+import type { Pod } from '../../../kube/api/objects.ts';
 import { counts } from '../../../telemetry/metrics.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
-import { isOfPlacedTemplate } from '../../pods/workload.ts';
-import { skippedPods } from '../../pods/skipped-pods.ts';
 import { createMisplacedEvents, misplacedPodsHandled, misplacedPodsNow, outcomes } from './events.ts';
 import { Evictions } from './evictions.ts';
-import { isConfirmed, isSuspect, misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
+import {
+  isConfirmed,
+  isSkipped,
+  isSuspect,
+  misplacedPodOf,
+  readMisplaced,
+  type MisplacedPod,
+} from './misplaced-pod.ts';
 import { cacheLagMs, verdictOf, type EvictionVerdict } from './verdict.ts';
 
 /** Pods whose images are looked up at the same time. */
@@ -109,9 +115,8 @@ export class MisplacedPods implements Work {
 
   /** @returns milliseconds until the next check; `undefined`: after the usual pause. @throws KubeError */
   async #check(pod: RunningPod, suspect: Suspect): Promise<number | undefined> {
-    // For a pod of a DaemonSet, the template decides.
-    const isSkipped = !isOfPlacedTemplate(pod) && skippedPods(this.#leader)(pod);
-    const misplaced = isSkipped ? undefined : await misplacedPodOf(this.#leader, pod);
+    const leader = this.#leader;
+    const misplaced = isSkipped(leader, pod) ? undefined : await misplacedPodOf(leader, pod);
     suspect.isMisplaced = misplaced !== undefined;
     if (misplaced === undefined) return undefined;
     const handled = this.#turn.then(() => this.#handle(misplaced, suspect));
@@ -130,15 +135,18 @@ export class MisplacedPods implements Work {
     return verdict.kind === 'later' ? verdict.ms : undefined;
   }
 
-  /** Waits for the rate limit, then confirms the facts and reads the pod again. */
+  /** Waits for the rate limit. Then pods may still be evicted, facts are confirmed, and the pod is read again. */
   async #evictInTurn(
     misplaced: MisplacedPod,
     { workload, cause }: Extract<EvictionVerdict, { kind: 'evict' }>,
   ): Promise<number | undefined> {
-    const { signal, clock, evict, log, serverNow } = this.#leader;
+    const { signal, clock, evict, log, serverNow, configuration } = this.#leader;
     const { pod } = misplaced;
-    const read = async () =>
-      (await isConfirmed(this.#leader, misplaced)) ? await readMisplaced(this.#leader, misplaced) : undefined;
+    const read = async (): Promise<Pod | undefined> => {
+      if (configuration().misplacedPods !== 'evict') return undefined;
+      const isSure = await isConfirmed(this.#leader, misplaced);
+      return isSure ? await readMisplaced(this.#leader, misplaced) : undefined;
+    };
     // Before the eviction, so that no successor is older.
     let at = serverNow();
     let eviction = await evict(paceOwner, read);

@@ -98,6 +98,22 @@ t.test('a pod is evicted only if another lookup confirms its facts', async (t) =
   t.equal(world.pods().length, 1, 'the other one has waited for its turn, and can run there now');
 });
 
+t.test('a pod that waits for its turn stays if nothing may evict it any more', async (t) => {
+  const optOut = { 'arch.example/placement': 'disabled' };
+  const changes: Readonly<Record<string, (world: World) => void>> = {
+    'evictions are switched off': ({ configure }) => configure({ misplacedPods: 'off' }),
+    'pods are only reported': ({ configure }) => configure({ misplacedPods: 'event' }),
+    'the pod opts out': ({ store, pods }) => void putPod(store, pods()[0] ?? '', { labels: optOut }),
+  };
+  for (const [what, change] of Object.entries(changes)) {
+    const configuration = { evictionsPerMinute: 1 };
+    const whilePausing = (): void => change(world);
+    const world = await startWorld(t, { pods: names(2), configuration, whilePausing });
+    await world.afterGrace();
+    t.equal(world.pods().length, 1, what);
+  }
+});
+
 t.test('`evictionsPerMinute` spaces evictions', async (t) => {
   const world = await startWorld(t, { pods: names(40), configuration: { evictionsPerMinute: 30 } });
   await world.afterGrace();
