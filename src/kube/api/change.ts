@@ -57,27 +57,26 @@ export async function changeObject<T extends KubeObject>(
 /**
  * Changes several objects, a few at a time. A refused change does not stop the others.
  * @param change returns whether the object was changed
- * @returns how many were changed
- * @throws KubeError at once if it is temporary; else the first one, after all others are done
+ * @returns how many were changed, and the errors of those that were refused
+ * @throws KubeError at once if it is temporary
  */
 export async function changeEach<T>(
   objects: readonly T[],
   change: (object: T) => Promise<boolean>,
   signal: AbortSignal,
-): Promise<number> {
-  const failures: KubeError[] = [];
+): Promise<{ readonly count: number; readonly refused: readonly KubeError[] }> {
+  const refused: KubeError[] = [];
   const changed = await concurrently(objects, workers, async (object) => {
     signal.throwIfAborted();
     try {
       return await change(object);
     } catch (error) {
       if (!(error instanceof KubeError) || error.temporary) throw error;
-      failures.push(error);
+      refused.push(error);
       return false;
     }
   });
-  if (failures[0]) throw failures[0];
-  return changed.filter(Boolean).length;
+  return { count: changed.filter(Boolean).length, refused };
 }
 
 /**

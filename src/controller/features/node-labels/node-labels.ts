@@ -9,7 +9,7 @@
  *   node without a report keeps its label. If the setting is turned off, the labels go.
  */
 import { changeEach, labelPatch } from '../../../kube/api/change.ts';
-import { ignoring } from '../../../kube/api/errors.ts';
+import { ignoring, type KubeError } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { keys } from '../../../names/keys.ts';
 import { labeledLevels } from '../../../nodes/amd64-level.ts';
@@ -68,10 +68,15 @@ export function createAgentNodes(leader: LeaderContext): () => Promise<void> {
     uncoveredNow.set(uncovered);
     const now = clock.monotonic();
     surplusSince = new Map(surplus.map(({ name }) => [name, surplusSince.get(name) ?? now]));
-    const isDue = ({ name }: CachedNode): boolean => now - (surplusSince.get(name) ?? now) >= surplusMs;
-    await label(leader, add, keys.agentNode, () => agentLabelValue);
+    const isDue = ({ name, pool }: CachedNode): boolean =>
+      // A successor that is refused its label runs no agent.
+      !add.some((successor) => successor.pool === pool) && now - (surplusSince.get(name) ?? now) >= surplusMs;
+    const labeling = await label(leader, add, keys.agentNode, () => agentLabelValue);
     // Agents on all nodes need no successor.
-    await label(leader, wanted === 'all' ? surplus : surplus.filter(isDue), keys.agentNode, () => null);
+    const due = wanted === 'all' ? surplus : surplus.filter(isDue);
+    const removal = await label(leader, due, keys.agentNode, () => null);
+    const [first] = [...labeling, ...removal];
+    if (first) throw first;
   };
 }
 
@@ -170,24 +175,29 @@ export async function labelLevels(leader: LeaderContext): Promise<void> {
   const changed = [...caches.nodes.values()].filter(
     (node) => wantedOf(node) !== node.classified?.levels.own && !node.deleting,
   );
-  await label(leader, changed, keys.amd64Level, (node) => {
+  const [first] = await label(leader, changed, keys.amd64Level, (node) => {
     const level = wantedOf(node);
     return level === undefined ? null : `v${level}`;
   });
+  if (first) throw first;
 }
 
-/** @param valueOf the label of a node; `null` removes it @throws KubeError if the rest has to be tried again */
+/**
+ * @param valueOf the label of a node; `null` removes it
+ * @returns the errors of nodes that were refused
+ * @throws KubeError at once if it is temporary
+ */
 async function label(
   { client, signal, log }: LeaderContext,
   nodes: readonly CachedNode[],
   key: string,
   valueOf: (node: CachedNode) => string | null,
-): Promise<void> {
+): Promise<readonly KubeError[]> {
   const change = async (node: CachedNode): Promise<boolean> => {
     const [{ name, pool }, value] = [node, valueOf(node)];
     await ignoring('not-found', client.patch(paths.nodes(name), labelPatch(key, value), { signal }));
     log.info({ node: name, pool, label: key, value }, 'the label of a node was changed');
     return true;
   };
-  await changeEach(nodes, change, signal);
+  return (await changeEach(nodes, change, signal)).refused;
 }

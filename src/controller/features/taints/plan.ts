@@ -71,6 +71,11 @@ export function planNodes(
   return { architectures: [...found.values()], clear };
 }
 
+/** Whether nodes get their taint only after the pods on them have the toleration. */
+export function waitsForPods({ established, waiting }: ArchitecturePlan): boolean {
+  return !established && waiting.length > 0;
+}
+
 /** Whether a change of a node matters for taints. Kubelets update their nodes every few minutes. */
 export function nodeMatters(before: CachedNode | undefined, now: CachedNode | undefined): boolean {
   if (now === undefined) return false;

@@ -14,17 +14,25 @@
 import { ownNames } from '../../../names/keys.ts';
 import { architectureOf } from '../../../nodes/classify.ts';
 import { changeEach, changeObject } from '../../../kube/api/change.ts';
+import type { KubeError } from '../../../kube/api/errors.ts';
 import type { Node, Taint } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
-import type { CachedNode } from '../../state/cached.ts';
+import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { Enqueue, Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { podReference } from '../../pods/workload.ts';
 import { blockingDaemonSets, createTaintEvents, strandedPods, type Blocker } from './blockers.ts';
 import { knownKeys, recordedKeys, taintPatch, type TaintSettings } from './own-taint.ts';
-import { isOrdinary, nodeMatters, planNodes, wantedTaint } from './plan.ts';
+import {
+  isOrdinary,
+  nodeMatters,
+  planNodes,
+  waitsForPods,
+  wantedTaint,
+  type ArchitecturePlan,
+} from './plan.ts';
 import { refusalKey, tolerate, type Refusals } from './tolerate-pods.ts';
 
 const taintNodes = gauge('archwright_taint_nodes', 'Nodes of the architectures in taintArchitectures.', {
@@ -46,6 +54,9 @@ const taintBlockers = gauge(
 const intervalMs = 10_000;
 /** Few, so that gates, which share the limiter, come first. */
 const workers = 6;
+
+const added = 'taints were added to nodes';
+const removed = 'taints were removed from nodes';
 
 export const taints: Feature = {
   name: 'taints',
@@ -80,6 +91,7 @@ export function createTaints(leader: LeaderContext, enqueue: Enqueue): Work {
   const refusals: Refusals = new Map();
   let known: { readonly of: string; readonly keys: readonly string[] } | undefined;
 
+  /** @throws KubeError if it is temporary; that of a refused node after all others are done */
   async function compare(): Promise<void> {
     const settings = configuration();
     const { architectures, clear } = planNodes(caches.nodes.values(), settings, await keysOf(settings));
@@ -87,42 +99,24 @@ export function createTaints(leader: LeaderContext, enqueue: Enqueue): Work {
     const waiting = architectures.reduce((sum, each) => sum + each.waiting.length, 0);
     untainted.set(waiting);
     tainted.set(all.size - waiting);
-    await changeNodes(clear, settings, 'taints were removed from nodes');
-    const added = 'taints were added to nodes';
+    const refused = [...(await changeNodes(clear, settings, removed))];
     // New nodes do not wait for pods.
-    for (const each of architectures) if (each.established) await changeNodes(each.waiting, settings, added);
+    for (const each of architectures)
+      if (each.established) refused.push(...(await changeNodes(each.waiting, settings, added)));
     const isSkipped = skippedPods(leader);
     const others = [...caches.nodes.values()].filter(({ name }) => !all.has(name));
     const blockers: Blocker[] = [];
     const lackingPods = new Set<string>();
     for (const each of architectures) {
-      const { taint } = each;
-      const isBlocked = !each.established && each.waiting.length > 0;
-      const lacking = [...caches.runningPods.values()].filter(
-        (pod) => each.nodes.has(pod.node) && !pod.deleting && !tolerates(pod.tolerations, taint),
-      );
-      const bySkipped = Map.groupBy(lacking.filter(isOrdinary), isSkipped);
-      const missing = bySkipped.get(false) ?? [];
-      const found: Blocker[] = [];
-      for (const pod of missing) {
-        const key = refusalKey(pod, taint);
-        lackingPods.add(key);
-        const refusal = refusals.get(key);
-        if (refusal === undefined) enqueue(`${pod.namespace}/${pod.name}`);
-        else found.push({ reason: 'pods', taint, about: podReference(pod), why: refusal.why, isBlocked });
-      }
-      if (isBlocked) {
-        found.push(...(await blockingDaemonSets(each, lacking, leader)));
-        found.push(...(await strandedPods(each, bySkipped.get(true) ?? [], others, signal)));
-        // That took a while, and the settings may have changed.
-        if (configuration() !== settings) return;
-        // New pods tolerate only the current key. While its taint is blocked, an older one would exclude them.
-        const outdated = each.waiting.filter(({ ownTaintKey }) => (ownTaintKey ?? taint.key) !== taint.key);
-        if (found.length > 0)
-          await changeNodes(outdated, settings, 'taints were removed from nodes', () => undefined);
-        else if (missing.length === 0) await changeNodes(each.waiting, settings, added);
-      }
+      const pods = podsOf(each, isSkipped);
+      for (const pod of pods.missing) lackingPods.add(refusalKey(pod, each.taint));
+      const found = await blockersOf(each, pods, others);
+      // That took a while, and the settings may have changed.
+      if (configuration() !== settings) return;
       blockers.push(...found);
+      if (!waitsForPods(each)) continue;
+      if (found.length > 0) refused.push(...(await removeOutdated(each, settings)));
+      else if (pods.missing.length === 0) refused.push(...(await changeNodes(each.waiting, settings, added)));
     }
     podsWaiting.set(lackingPods.size);
     for (const key of refusals.keys()) if (!lackingPods.has(key)) refusals.delete(key);
@@ -132,6 +126,41 @@ export function createTaints(leader: LeaderContext, enqueue: Enqueue): Work {
       blockers.filter(({ isBlocked }) => isBlocked),
       ({ reason }) => [{ reason }],
     );
+    if (refused[0]) throw refused[0];
+  }
+
+  /** Pods on the nodes of an architecture without the toleration; `missing`: those that are to get it. */
+  function podsOf({ taint, nodes }: ArchitecturePlan, isSkipped: (pod: RunningPod) => boolean) {
+    const lacking = [...caches.runningPods.values()].filter(
+      (pod) => nodes.has(pod.node) && !pod.deleting && !tolerates(pod.tolerations, taint),
+    );
+    const bySkipped = Map.groupBy(lacking.filter(isOrdinary), isSkipped);
+    return { lacking, missing: bySkipped.get(false) ?? [], skipped: bySkipped.get(true) ?? [] };
+  }
+
+  /** Enqueues the pods that are to get the toleration and were not refused. @throws KubeError */
+  async function blockersOf(
+    plan: ArchitecturePlan,
+    { lacking, missing, skipped }: ReturnType<typeof podsOf>,
+    others: readonly CachedNode[],
+  ): Promise<readonly Blocker[]> {
+    const { taint } = plan;
+    const isBlocked = waitsForPods(plan);
+    const found: Blocker[] = [];
+    for (const pod of missing) {
+      const refusal = refusals.get(refusalKey(pod, taint));
+      if (refusal === undefined) enqueue(`${pod.namespace}/${pod.name}`);
+      else found.push({ reason: 'pods', taint, about: podReference(pod), why: refusal.why, isBlocked });
+    }
+    if (!isBlocked) return found;
+    const daemonSets = await blockingDaemonSets(plan, lacking, leader);
+    return [...found, ...daemonSets, ...(await strandedPods(plan, skipped, others, signal))];
+  }
+
+  /** New pods tolerate only the current key. While its taint is blocked, an older one would exclude them. */
+  async function removeOutdated({ taint, waiting }: ArchitecturePlan, settings: TaintSettings) {
+    const outdated = waiting.filter(({ ownTaintKey = taint.key }) => ownTaintKey !== taint.key);
+    return await changeNodes(outdated, settings, removed, () => undefined);
   }
 
   /** Gives a pod the toleration of its node's taint. @throws KubeError if it is not about the pod */
@@ -154,22 +183,28 @@ export function createTaints(leader: LeaderContext, enqueue: Enqueue): Work {
     return known.keys;
   }
 
-  /** Decides the taint of each node from the node as it is now. @param done for the log @throws as `changeEach` */
+  /**
+   * Decides the taint of each node from the node as it is now.
+   * @param done for the log
+   * @returns the errors of nodes that were refused
+   * @throws KubeError at once if it is temporary
+   */
   async function changeNodes(
     nodes: readonly CachedNode[],
     settings: TaintSettings,
     done: string,
     wanted = (node: Node): Taint | undefined =>
       wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings),
-  ): Promise<void> {
+  ): Promise<readonly KubeError[]> {
     const keys = await keysOf(settings);
     const change = ({ name }: CachedNode): Promise<boolean> =>
       changeObject<Node>(client, paths.nodes(name), (node) => taintPatch(node, wanted(node), keys), {
         signal,
       });
-    const count = await changeEach(nodes, change, signal);
+    const { count, refused } = await changeEach(nodes, change, signal);
     const architectures = [...new Set(nodes.map(({ architecture }) => architecture))];
     if (count > 0) log.info({ architectures, nodes: count }, done);
+    return refused;
   }
 
   return {

@@ -175,6 +175,19 @@ t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) 
   t.equal(await series('archwright_agent_pools_uncovered'), 0);
 });
 
+t.test('a node that is refused its label keeps only those of its own pool in place', async (t) => {
+  const { store, clock, put, labeled, reconcile } = await startWorld(t, { agentNodes: 1 });
+  for (const pool of ['blue', 'green']) {
+    put(`${pool}-1`, { pool, labels: agent, spec: { unschedulable: true } });
+    put(`${pool}-2`, { pool });
+  }
+  store.fault('PATCH /api/v1/nodes/blue-2', { status: 403 });
+  await t.rejects(reconcile(), { code: 'forbidden' });
+  await clock.advance(60_000);
+  await t.rejects(reconcile(), { code: 'forbidden' });
+  t.strictSame(labeled(), ['blue-1', 'green-2']);
+});
+
 const levelLabel = 'arch.example/amd64-level';
 
 t.test('nodes get the level that their agent reports', async (t) => {

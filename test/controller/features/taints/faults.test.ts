@@ -1,7 +1,7 @@
 /** Taints despite errors of the API server, other writers, and a leader that ends. */
 import t from 'tap';
 import { createFakeClock } from '../../../support/fake-clock.ts';
-import { putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
+import { annotation, key, putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
 import { like } from '../../../support/like.ts';
 import { leadThroughout } from '../../leader.ts';
 import { taints } from '../../../../src/controller/features/taints/taints.ts';
@@ -138,3 +138,13 @@ t.test(
     await store.until(() => world.taints('arm-3').length > 0, 'the next try');
   },
 );
+
+t.test('a node that cannot be changed does not keep others from their taints', async (t) => {
+  const configuration = { taintArchitectures: ['arm64', 's390x'] };
+  const world = await startWorld(t, { configuration, nodes: { 'arm-1': 'arm64', 'z-1': 's390x' } });
+  const { store } = world;
+  putNode(store, 'amd-1', 'amd64', { taints: [taintOf('amd64')], annotations: { [annotation]: key } });
+  for (const name of ['amd-1', 'arm-1']) store.fault(`PATCH /api/v1/nodes/${name}`, { status: 403 });
+  await t.rejects(world.reconcileNodes(), { code: 'forbidden' });
+  t.strictSame(world.taints('z-1'), [taintOf('s390x')]);
+});
