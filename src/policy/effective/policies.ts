@@ -82,6 +82,7 @@ export function createPolicies(options: PoliciesOptions) {
       const pods = resources.podsIn(namespace).filter(({ selector }) => selects(selector, labels));
       const key = pods.length === 0 ? '' : `${namespace}/${pods.map(({ name }) => name).join()}`;
       const policy = policyOfLayers(key, pods, false);
+      if (!configuration().rollouts) return policy;
       const rollout = rolloutOf(resources.rolloutsIn(namespace), subject, controllerLeads());
       return rollout ? { ...policy, rollout } : policy;
     },

@@ -62,9 +62,9 @@ export const controllerSettings = {
     default: 30,
     help: 'Evictions per minute in the whole cluster; for `archwright clean --restart-pods`, workloads per minute.',
   }),
-  rollouts: controller.live(flag, {
+  rollouts: placement.live(flag, {
     default: true,
-    help: 'Follows `ArchitectureRollout`s. Needs the rights to evict pods and to read PersistentVolumes and their claims. Takes effect with the next leader.',
+    help: 'Follows `ArchitectureRollout`s. Needs the rights to evict pods and to read PersistentVolumes and their claims. `false`: rollouts stay at their step, and new pods are placed as without them.',
   }),
   execFormatErrorMonitor: controller.live(flag, {
     default: true,

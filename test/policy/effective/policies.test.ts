@@ -197,6 +197,9 @@ t.test('the oldest active rollout of a pod applies', async (t) => {
   world.leads = false;
   t.equal(ofWeb()?.newPods, 'Other', 'without a leader');
   world.leads = true;
+  world.configuration = { ...world.configuration, rollouts: false };
+  t.equal(ofWeb(), undefined, 'rollouts are switched off');
+  world.configuration = { ...world.configuration, rollouts: true };
   rollouts.put(rolled('idle', {}, undefined, 1));
   rollouts.put(rolled('others', { names: ['api'] }, 'Target', 2));
   rollouts.put(rolled('wrong', { steps: [] }, 'Target', 3));

@@ -40,7 +40,7 @@ interface Held {
   isTold: boolean;
 }
 
-type Leader = Pick<LeaderContext, 'caches' | 'events' | 'log' | 'metrics'>;
+type Leader = Pick<LeaderContext, 'caches' | 'configuration' | 'events' | 'log' | 'metrics'>;
 
 export class RolloutReports {
   readonly #leader: Leader;
@@ -49,12 +49,13 @@ export class RolloutReports {
   readonly #held = new Map<string, Held>();
 
   constructor(leader: Leader) {
-    const { metrics, caches } = leader;
+    const { metrics, caches, configuration } = leader;
     this.#leader = leader;
     this.#rolledBack = counts(metrics, rollbacks, 'reason', rollbackReasons);
     const show = itemCounts(metrics, rolloutsByPhase);
     metrics.beforeScrape(() => {
-      const progresses = [...caches.rollouts.values()].flatMap((object) => readProgress(object) ?? []);
+      const followed = configuration().rollouts ? [...caches.rollouts.values()] : [];
+      const progresses = followed.flatMap((object) => readProgress(object) ?? []);
       show(progresses, ({ phase }) => [{ phase }]);
     });
   }

@@ -25,13 +25,12 @@ import { createVolumesPermit, type VolumesPermit } from './volumes.ts';
 const eventsMs = 1000;
 /** Times of pods pass without an event. */
 const lookMs = 5000;
-/** One beyond the limit, or complete: its pods cause events. */
+/** One beyond the limit, or complete: its pods cause events. Also while rollouts are switched off. */
 const restMs = 60_000;
 
 export const rollouts: Feature = {
   name: 'rollouts',
   metrics: [rolloutsByPhase, rollbacks, moves],
-  isOn: (configuration) => configuration.rollouts,
   workers: 2,
   start: (leader, enqueue) => {
     const { caches } = leader;
@@ -69,7 +68,7 @@ export class RolloutReconciler {
   }
 
   async reconcile(key: string): Promise<ReconcileResult> {
-    const { caches, serverNow } = this.#leader;
+    const { caches, serverNow, configuration } = this.#leader;
     const [namespace = '', name = ''] = key.split('/');
     const object = caches.rollouts.get(namespace, name);
     if (object === undefined || object.metadata?.deletionTimestamp !== undefined) {
@@ -77,6 +76,7 @@ export class RolloutReconciler {
       this.#reports.forget(key);
       return undefined;
     }
+    if (!configuration().rollouts) return { requeueAfterMs: restMs };
     const { value: rollout, problems } = readRollout(object);
     const count = rollout && this.#counts.count(namespace, object);
     if (rollout && count?.ofRollout.has(name)) return await this.#follow(object, rollout, count);

@@ -395,6 +395,20 @@ t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
   t.strictSame(world.evicted(), ['a-0']);
 });
 
+t.test('switched off, rollouts stay where they are; switched on again, they go on', async (t) => {
+  const { configure, reconcile, pod, series } = await startWorld(t);
+  pod('a');
+  t.equal((await reconcile()).phase, 'Progressing');
+  const phase = 'archwright_rollouts{phase="Progressing"}';
+  t.equal(await series(phase), 1);
+  configure({ rollouts: false });
+  pod('b', { node: 'arm-1', side: 'Target' });
+  t.equal((await reconcile()).pods, 1);
+  t.equal(await series(phase), 0);
+  configure({ rollouts: true });
+  t.equal((await reconcile()).pods, 2);
+});
+
 t.test('an invalid rollout is ignored', async (t) => {
   const world = await startWorld(t, { steps: ['0%'] });
   pods(world, 1, 0);
