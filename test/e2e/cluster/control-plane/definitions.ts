@@ -98,4 +98,9 @@ export async function checkDefinitions(t: Test, cluster: Cluster): Promise<void>
   const path = `${group}/namespaces/shop/podplacementconfigs/web`;
   const made = await cluster.get<KubeObject & { readonly spec?: unknown }>(path);
   t.match(made.spec, { priority: 0 }, 'the default');
+
+  const rollout = `${group}/namespaces/shop/architecturerollouts/web`;
+  const moved = cluster.merge(rollout, { spec: { architecture: 's390x' } });
+  await t.rejects(moved, { message: /the architecture of a rollout cannot be changed/ });
+  await cluster.merge(rollout, { spec: { architecture: 'arm64', steps: ['100%'] } });
 }
