@@ -7,12 +7,9 @@ import { KubeError } from '../kube/api/errors.ts';
 import type { KubeObject } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { createLeaseLock, recordOf, type LeaseRecord } from '../kube/election/lease-lock.ts';
-import { Term } from '../kube/election/leader-election.ts';
+import { Term, usualLeaseTimes as times } from '../kube/election/leader-election.ts';
 import { cleanHolder } from '../controller/lead/candidacy.ts';
 import type { CleanRun } from './run.ts';
-
-/** As client-go, whatever the controllers' settings are. */
-const times = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 };
 
 /** For the last request, which is sent even after a stop. */
 const endTimeoutMs = 5000;

@@ -6,6 +6,7 @@ import type { KubeObject, OwnerReference, Pod, PodWithStatus } from '../kube/api
 import { namespacedPath, paths, type NamespacedPath } from '../kube/api/paths.ts';
 import { recordedIn } from '../placement/record/read.ts';
 import { controllerOf, ownersPath } from '../controller/pods/workload.ts';
+import { hasEnded } from '../controller/state/cached.ts';
 import type { Change, CleanRun } from './run.ts';
 
 const step = 'restarted workloads';
@@ -38,8 +39,9 @@ async function workloadsOf(run: CleanRun): Promise<ReadonlyMap<string, string>> 
   const { configuration } = run.options;
   const owners = new Map<string, { readonly namespace: string; readonly owner: OwnerReference }>();
   for await (const pod of run.list<PodWithStatus>(paths.pods(), { fieldSelector: 'spec.nodeName!=' })) {
-    if (hasEnded(pod) || !carriesOurs(pod, configuration.taintKey)) continue;
-    const { namespace = '', name = '' } = pod.metadata ?? {};
+    const { namespace = '', name = '', deletionTimestamp } = pod.metadata ?? {};
+    if (deletionTimestamp !== undefined || hasEnded({ phase: pod.status?.phase ?? '' })) continue;
+    if (!carriesOurs(pod, configuration.taintKey)) continue;
     const owner = controllerOf(pod);
     if (owner) owners.set(`${owner.kind} ${namespace}/${owner.name}`, { namespace, owner });
     else run.note(step, `pod ${namespace}/${name} stays: it has no controller that would replace it`);
@@ -60,10 +62,6 @@ async function topOf(run: CleanRun, namespace: string, owner: OwnerReference): P
   const path = owner.kind === 'ReplicaSet' ? ownersPath(owner, namespace, owner.name) : undefined;
   const found = path === undefined ? undefined : await run.read<KubeObject>(path);
   return (found && controllerOf(found)) ?? owner;
-}
-
-function hasEnded({ metadata, status }: PodWithStatus): boolean {
-  return metadata?.deletionTimestamp !== undefined || ['Succeeded', 'Failed'].includes(status?.phase ?? '');
 }
 
 function carriesOurs(pod: Pod, taintKey: string): boolean {

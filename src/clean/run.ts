@@ -2,7 +2,7 @@
  * Shared by all steps: paged lists, rate-limited changes with a few tries each, and the report. A failure ends
  * the work on one object, an unreadable list ends the step, and only the program's end ends the run.
  */
-import type { Clock } from '../async/clock.ts';
+import { backOffMs, type Clock } from '../async/clock.ts';
 import { createRateLimiter } from '../async/rate-limiter.ts';
 import type { GetOptions, KubeClient, Patch } from '../kube/api/client.ts';
 import type { Query } from '../kube/api/transport.ts';
@@ -39,7 +39,7 @@ interface Targets<T> {
 /** The limiter keeps the rate; parallel workers hide the time of each request. */
 const workers = 16;
 const tries = 6;
-const backoff = { firstMs: 500, mostMs: 30_000 };
+const backOff = { firstMs: 500, mostMs: 30_000 };
 /** How often a list is started again that expired on the server (410) before its last page was read. */
 const restarts = 3;
 
@@ -212,8 +212,8 @@ export class CleanRun {
         const canRetry = error instanceof KubeError && (error.temporary || error.code === 'conflict');
         if (!canRetry || error.code === 'gone' || attempt === tries) throw error;
         if (error.code === 'conflict') continue;
-        const pauseMs = Math.max(backoff.firstMs * 2 ** (attempt - 1), error.retryAfterMs ?? 0);
-        await this.options.clock.sleep(Math.min(pauseMs, backoff.mostMs), this.signal);
+        const pauseMs = Math.max(backOffMs(backOff, attempt), error.retryAfterMs ?? 0);
+        await this.options.clock.sleep(Math.min(pauseMs, backOff.mostMs), this.signal);
       }
     }
   }

@@ -15,7 +15,11 @@ import { sealsBy, watchRecordKey } from '../cluster/record-seal.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { EventRecorder } from '../kube/events/events.ts';
 import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';
-import type { LeaderElectionOptions, LeaseTimes } from '../kube/election/leader-election.ts';
+import {
+  usualLeaseTimes,
+  type LeaderElectionOptions,
+  type LeaseTimes,
+} from '../kube/election/leader-election.ts';
 import { ownNames } from '../names/keys.ts';
 import { createRateLimiter } from '../async/rate-limiter.ts';
 import { aborted, limited, unlessAborted } from '../async/wait.ts';
@@ -49,17 +53,11 @@ export interface ControllerOptions extends Pick<LeaderContext, OfLeader> {
   readonly stop: AbortSignal;
   /** Address for requests for image facts. Default: none are answered. */
   readonly factsListen?: string | undefined;
-  /** Default: those of client-go. */
+  /** Default: `usualLeaseTimes`. */
   readonly leaseTimes?: LeaseTimes;
   /** Limit of writes. Default: `leaderWrites`. */
   readonly writes?: { readonly perSecond: number; readonly burst: number };
 }
-
-const usualLeaseTimes: LeaseTimes = {
-  leaseDurationMs: 15_000,
-  renewDeadlineMs: 10_000,
-  retryPeriodMs: 2000,
-};
 
 /** Events that are not written yet are dropped after this. */
 const flushMs = 2000;

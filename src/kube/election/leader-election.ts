@@ -11,11 +11,17 @@ import type { Log } from '../../telemetry/log.ts';
 
 /** Each is longer than the next: otherwise a leader would go on while another one takes over. */
 export interface LeaseTimes {
-  /** client-go's defaults: 15 s, 10 s, 2 s. */
   readonly leaseDurationMs: number;
   readonly renewDeadlineMs: number;
   readonly retryPeriodMs: number;
 }
+
+/** client-go's defaults. */
+export const usualLeaseTimes: LeaseTimes = {
+  leaseDurationMs: 15_000,
+  renewDeadlineMs: 10_000,
+  retryPeriodMs: 2000,
+};
 
 /** `name`: of the Lease. */
 export interface LeaderElectionOptions extends NamedObject, Pick<LeaseLockOptions, 'onRecord' | 'mayCreate'> {

@@ -7,7 +7,7 @@
  * ReplicaSets with a cost in their template are skipped. StatefulSets delete the highest ordinal.
  */
 import { concurrently } from '../../../async/concurrently.ts';
-import { isCode } from '../../../kube/api/errors.ts';
+import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { keys } from '../../../names/keys.ts';
 import { wantedPods, type Step } from '../../../policy/resources/rollout.ts';
@@ -72,10 +72,7 @@ export async function orderPods(
   await concurrently(ordered, workers, async ({ pod: { namespace, name, uid }, cost }) => {
     const annotations = { [keys.deletionCost]: `${cost}`, [keys.rolloutOrder]: `${cost}` };
     const patch = { type: 'merge', body: { metadata: { uid, annotations } } } as const;
-    try {
-      await client.patch(paths.pods(namespace, name), patch, { signal });
-    } catch (error) {
-      if (!isCode(error, 'not-found', 'conflict', 'forbidden', 'invalid')) throw error;
-    }
+    const patching = client.patch(paths.pods(namespace, name), patch, { signal });
+    await ignoring(['not-found', 'conflict', 'forbidden', 'invalid'], patching);
   });
 }
