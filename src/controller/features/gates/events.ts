@@ -33,7 +33,7 @@ export class GateEvents {
   gated(pod: Pod, decision: PlacementDecision, until: number): boolean {
     if (this.#limiter.takeOrDelayMs() > 0) return false;
     const why = whyGated(decision);
-    const text = `Scheduling gated until ${timeText(until)} at the latest: image platforms unknown`;
+    const text = `Scheduling gated until image platforms are known, at most until ${timeText(until)}`;
     const hasFailed = decision.images.some(({ facts }) => facts?.error !== undefined);
     this.#record(pod, 'Gated', `${text}: ${why}`, why, hasFailed ? 'Warning' : 'Normal');
     return true;

@@ -26,7 +26,7 @@ t.test('events on the pod and on its Deployment name the image, the reason and t
   const gates = await startGates(t, [pod], { store, time, known });
   await store.until(() => gates.events.length === 2, 'both events');
   const message =
-    'Scheduling gated until 2026-11-01T00:05:00Z at the latest: image platforms unknown: ' +
+    'Scheduling gated until image platforms are known, at most until 2026-11-01T00:05:00Z: ' +
     'private: unauthorized: the registry requires a valid credential: a pull secret, or a credential or plugin of the nodes (kubeletConfig)';
   like(t, gates.events, [
     {
