@@ -56,14 +56,13 @@ export async function readPolicies(options: PoliciesOptions): Promise<Policies> 
   });
 }
 
-/** An explicit `onUnknownImage: gate` is honored if the Lease cannot be read. */
-async function controllerLeads(options: PoliciesOptions): Promise<boolean> {
+/** @returns `undefined`: the Lease cannot be read */
+async function controllerLeads(options: PoliciesOptions): Promise<boolean | undefined> {
   const { configuration, podContext, stop } = options;
-  const { namespace, onUnknownImage } = configuration;
-  const path = paths.leases(namespace);
+  const path = paths.leases(configuration.namespace);
   const query = { fieldSelector: `metadata.name=${ownNames(configuration).lease}` };
   const leases = await podContext.read<List>(path, stop, query);
-  if (leases === undefined) return onUnknownImage === 'gate';
+  if (leases === undefined) return undefined;
   return (leases.items ?? []).map(recordOf).some(({ holder, durationMs, renewTime = '' }) => {
     const age = Date.now() - Date.parse(renewTime);
     return holder !== '' && !isCleanHolder(holder) && age < durationMs + clockDifferenceMs;

@@ -28,12 +28,10 @@ export function followPolicies(options: {
 }) {
   const { configuration: live, kubernetes, fleet, log, metrics } = options;
   const agentsAnswer = fleet && ((): boolean => fleet.isAvailable());
-  // An explicit `onUnknownImage: gate` is honored if the Lease cannot be read.
-  const isGateWanted = (): boolean => live.current().onUnknownImage === 'gate';
   if (kubernetes === undefined) {
     const policies = createPolicies({
       configuration: () => live.current(),
-      controllerLeads: isGateWanted,
+      controllerLeads: () => undefined,
       agentsAnswer,
     });
     return { policies, ready: () => Promise.resolve([]), close: () => undefined };
@@ -59,7 +57,7 @@ export function followPolicies(options: {
     resources,
     configuration,
     // `archwright clean` holds the Lease too, but removes gates only until it ends.
-    controllerLeads: () => (leader ? leader.leads() && !isCleanHolder(leader.holder()) : isGateWanted()),
+    controllerLeads: () => leader && leader.leads() && !isCleanHolder(leader.holder()),
     agentsAnswer,
   });
   return {

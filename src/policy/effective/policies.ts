@@ -36,8 +36,8 @@ export interface PoliciesOptions {
   readonly resources?: ResourceCollection;
   /** The configuration in force: the same object until it changes. Called for each pod. */
   readonly configuration: () => Configuration;
-  /** Whether a controller leads, so that gates are removed. Called for each pod. */
-  readonly controllerLeads: () => boolean;
+  /** Whether a controller leads, so that gates are removed; `undefined`: not known. Called for each pod. */
+  readonly controllerLeads: () => boolean | undefined;
   /** Whether an image that is unknown can become known. Called for each pod. Default: yes. */
   readonly agentsAnswer?: (() => boolean) | undefined;
 }
@@ -46,8 +46,11 @@ export interface PoliciesOptions {
 const maxPolicies = 2048;
 
 export function createPolicies(options: PoliciesOptions) {
-  const { configuration, controllerLeads, agentsAnswer = () => true } = options;
+  const { configuration, agentsAnswer = () => true } = options;
   const { resources = collectResources({}) } = options;
+  /** An explicit gate is honored if it is not known. */
+  const controllerLeads = (): boolean =>
+    options.controllerLeads() ?? configuration().onUnknownImage === 'gate';
   let inForce: Configuration | undefined;
   let mayGate = false;
   // One list for all policies: its globs are compiled once, even if a namespace has too many selectors.

@@ -22,7 +22,10 @@ function setup(
   values: Partial<Configuration> = {},
   rolling: KubeObject[] = [],
 ) {
-  const world = { configuration: { ...defaultConfiguration(), ...values }, leads: true };
+  const world: { configuration: Configuration; leads: boolean | undefined } = {
+    configuration: { ...defaultConfiguration(), ...values },
+    leads: true,
+  };
   const clusterConfigs = createSource(...cluster);
   const podConfigs = createSource(...pods);
   const rollouts = createSource(...rolling);
@@ -57,6 +60,14 @@ t.test('without custom resources all pods share one policy until something chang
   world.configuration = { ...world.configuration, fallbackArchitecture: 'arm64' };
   t.equal(of().fallbackArchitecture, 'arm64');
   t.equal(of(), of());
+});
+
+t.test('if it is not known whether a controller leads, only an explicit gate is honored', async (t) => {
+  const { world, of } = setup();
+  world.leads = undefined;
+  t.equal(of().onUnknownImage, 'allow');
+  world.configuration = { ...world.configuration, onUnknownImage: 'gate' };
+  t.equal(of().onUnknownImage, 'gate');
 });
 
 t.test('the ClusterPodPlacementConfig named cluster applies while it is valid', async (t) => {
