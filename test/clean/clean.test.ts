@@ -11,6 +11,7 @@ import {
   webhooksPath,
   world,
 } from './support.ts';
+import { leaderWrites } from '../../src/kube/api/fenced.ts';
 import { like } from '../support/like.ts';
 
 const ours = { webhooks: [{ name: 'pods.arch.example' }] };
@@ -25,7 +26,7 @@ async function installed(t: Test, ...pods: string[]) {
 }
 
 t.test('it removes all of archwright, in order, and nothing else', async (t) => {
-  const { store, clean } = await installed(t, 'b');
+  const { store, clean, lines } = await installed(t, 'b');
   store.put(podPath('a'), gated('other.example/x'));
   store.put(podPath('free'), { spec: { containers: [] } });
   const untouched = store.get(podPath('free'))?.metadata.resourceVersion;
@@ -47,6 +48,13 @@ t.test('it removes all of archwright, in order, and nothing else', async (t) => 
     `PATCH ${podPath('b')}`,
     ...renewals,
     `DELETE ${leasePath}`,
+  ]);
+  t.strictSame(lines, [
+    'Lease archwright/archwright-controller is held by leader-1',
+    'lease: 1 done',
+    'webhook configuration: 1 done',
+    'gates: 2 done',
+    'looking for late gates for another 14 s',
   ]);
 });
 
@@ -175,7 +183,7 @@ t.test('pods that change, disappear or lose their gate meanwhile', async (t) => 
 });
 
 t.test('it completes despite 429, 500, lost responses and expired pages', async (t) => {
-  const { store, clean, elapsed } = await world(t);
+  const { store, clean, elapsed, lines } = await world(t);
   const pods = Array.from({ length: 1200 }, (_, index) => `p${index}`);
   for (const name of pods) store.put(podPath(name), gated());
   store.put(webhooksPath, ours);
@@ -195,9 +203,21 @@ t.test('it completes despite 429, 500, lost responses and expired pages', async 
   const report = await clean();
   t.equal(report.complete, true, JSON.stringify(report));
   t.ok(elapsed() >= 5000);
+  const progress = lines.filter((line) => line.startsWith('gates:'));
+  t.strictSame(progress.slice(0, -1), ['gates: 500 done', 'gates: 1000 done']);
   t.ok(pods.every((name) => (gatesOf(store, name) ?? []).length === 0));
   const limits = store.received('GET /api/v1/pods').map(({ query }) => query.get('limit'));
   t.ok(limits.every((limit) => limit === '500'));
+});
+
+t.test('writes are as many in a second as those of a leader', async (t) => {
+  const { store, clean, elapsed } = await world(t);
+  const { burst, perSecond } = leaderWrites;
+  for (let index = 0; index < burst + perSecond / 4; index += 1) store.put(podPath(`p${index}`), gated());
+  let lastAt = 0;
+  store.fault(/^PATCH .*pods/, { before: () => void (lastAt = elapsed()) });
+  await clean();
+  t.ok(lastAt >= 250 && lastAt < 1000, `${lastAt} ms`);
 });
 
 t.test('a list that always expires is a failure', async (t) => {
