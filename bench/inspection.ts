@@ -31,7 +31,7 @@ const deadlineMs = 30_000;
 interface Case {
   readonly name: string;
   readonly registry: TestRegistry;
-  readonly inspector: ImageFactsSource;
+  readonly source: ImageFactsSource;
   readonly images: readonly string[];
   /** Known facts that only need confirmation. */
   readonly known?: readonly ImageFacts[];
@@ -53,8 +53,8 @@ export async function benchInspection(): Promise<Section> {
   });
   // Loopback addresses are used without verification, as in containerd.
   const registry = createRegistryClient({ environment: {}, hostRoot: '/nonexistent' });
-  const anonymous = inspectorWith(registry, false);
-  const loggedIn = inspectorWith(registry, true);
+  const anonymous = sourceWith(registry, false);
+  const loggedIn = sourceWith(registry, true);
   try {
     const multi = fill(open, 'multi', multiArch(['linux/amd64', 'linux/arm64', 'linux/s390x']));
     const single = fill(open, 'single', image('linux/arm64'));
@@ -68,40 +68,40 @@ export async function benchInspection(): Promise<Section> {
         multiArch(['linux/amd64', 'linux/arm64'], { label: String(tag) }),
       );
     // The first image of a repository fetches the token for the others, and opens the connections.
-    for (const [inspector, first] of [
+    for (const [source, first] of [
       [anonymous, multi[0]],
       [loggedIn, oneRepository[0]],
     ] as const)
-      await inspect(inspector, first ?? '', undefined);
+      await inspect(source, first ?? '', undefined);
 
-    const cold = await measure({ name: 'multi-arch', registry: open, inspector: anonymous, images: multi });
+    const cold = await measure({ name: 'multi-arch', registry: open, source: anonymous, images: multi });
     const known = await measure({
       name: 'multi-arch, private, token known',
       registry: closed,
-      inspector: loggedIn,
+      source: loggedIn,
       images: oneRepository.slice(1),
     });
     const measured = [
       cold,
-      await measure({ name: 'single-arch', registry: open, inspector: anonymous, images: single }),
+      await measure({ name: 'single-arch', registry: open, source: anonymous, images: single }),
       await measure({
         name: 'multi-arch, private, token unknown',
         registry: closed,
-        inspector: loggedIn,
+        source: loggedIn,
         images: unknown,
       }),
       known,
       await measure({
         name: 'revalidation of an unchanged tag',
         registry: open,
-        inspector: anonymous,
+        source: anonymous,
         images: multi,
         known: cold.answers,
       }),
       await measure({
         name: 'revalidation, private, token known',
         registry: closed,
-        inspector: loggedIn,
+        source: loggedIn,
         images: oneRepository.slice(1),
         known: known.answers,
       }),
@@ -138,7 +138,7 @@ function section(measured: readonly Measured[], cold: Measured, revalidated: Mea
   };
 }
 
-function inspectorWith(registry: ReturnType<typeof createRegistryClient>, login: boolean): ImageFactsSource {
+function sourceWith(registry: ReturnType<typeof createRegistryClient>, login: boolean): ImageFactsSource {
   const { username, password } = user;
   const credentials = login
     ? [
@@ -167,13 +167,13 @@ function fill(registry: TestRegistry, name: string, content: Parameters<TestRegi
   });
 }
 
-async function measure({ name, registry, inspector, images, known }: Case): Promise<Measured> {
+async function measure({ name, registry, source, images, known }: Case): Promise<Measured> {
   registry.clearRequests();
   const times: number[] = [];
   const answers: ImageFacts[] = [];
   for (const [index, one] of images.entries()) {
     const start = performance.now();
-    answers.push(await inspect(inspector, one, known?.[index]));
+    answers.push(await inspect(source, one, known?.[index]));
     times.push(performance.now() - start);
   }
   const counts = registry.counts();
@@ -194,11 +194,11 @@ async function measure({ name, registry, inspector, images, known }: Case): Prom
 }
 
 async function inspect(
-  inspector: ImageFactsSource,
+  source: ImageFactsSource,
   text: string,
   known: ImageFacts | undefined,
 ): Promise<ImageFacts> {
-  const facts = await inspector.lookup(
+  const facts = await source.lookup(
     { image: text, reference: parseReference(text), maxAgeMs: 0, pullCredentials: [] },
     { signal: AbortSignal.timeout(deadlineMs), ...(known && { known }) },
   );

@@ -64,7 +64,7 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
   const own = authorityDir && { node: nodeName, dir: tlsDir, authorityDir, log };
   const certificate = own && (await openCertificate(configuration(), env, own, opened));
   const machine = await readMachine(architectureOf(process.arch));
-  const source = inspection.inspector;
+  const source = inspection.source;
   const opening = openFactsCache({ ...context, source, stateDir, concurrentLookups });
   const cache = opened.adopt(await opening, close);
   const tracing = first.execFormatErrorTracing

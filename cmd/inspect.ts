@@ -81,7 +81,7 @@ async function inspect(invocation: Call, pullSecrets = createPullSecretSource([]
   const source: ImageFactsSource = {
     lookup: (request, options) => {
       const own = (attempts[request.image] ??= []);
-      return inspection.inspector.lookup(request, { ...options, trace: (attempt) => own.push(attempt) });
+      return inspection.source.lookup(request, { ...options, trace: (attempt) => own.push(attempt) });
     },
   };
   const cache = opened.adopt(await openFactsCache({ configuration, source, log, metrics }), close);

@@ -29,7 +29,7 @@ export async function startOneAgent(
   });
   const cache = await openFactsCache({
     configuration: () => configuration,
-    source: inspection.inspector,
+    source: inspection.source,
     log,
     metrics,
   });

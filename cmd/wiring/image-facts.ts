@@ -96,7 +96,7 @@ export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDi
   const { configuration, client, clientSecret, log, metrics } = options;
   const open = await openFleet({ ...configuration(), client, clientSecret, log, metrics });
   const own = opened.adopt(open ?? (await openInspection(options)), close);
-  const source = 'fleet' in own ? own.fleet : own.inspector;
+  const source = 'fleet' in own ? own.fleet : own.source;
   const names = 'fleet' in own ? own.fleet : own;
   const isFleet = open !== undefined;
   const cache = opened.adopt(await openFactsCache({ configuration, source, isFleet, log, metrics }), close);
@@ -132,7 +132,7 @@ export async function openCachedLookups(
   };
   const current = (): Configuration => settings;
   const opening = openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
-  const { inspector: source, tags, resolvesShortNames } = opened.adopt(await opening, close);
+  const { source, tags, resolvesShortNames } = opened.adopt(await opening, close);
   const stateDir = flags.noCache ? undefined : await cacheDirectory(io, say);
   const caching = openFactsCache({ configuration: current, source, stateDir, log, metrics });
   const cache = opened.adopt(await caching, close);

@@ -60,7 +60,7 @@ export interface OpenSource {
   readonly place: string;
 }
 
-/** Opens the sources and creates the inspector. Close it at the end. */
+/** Opens the credentials and creates the source of image facts. Close it at the end. */
 export async function openInspection(options: InspectionOptions) {
   const { configuration, log } = options;
   const first = configuration();
@@ -98,7 +98,7 @@ export async function openInspection(options: InspectionOptions) {
     forbidden: (name) => inLists()(name),
   };
   return {
-    inspector: createRegistrySource(access),
+    source: createRegistrySource(access),
     tags: createTagSource(access),
     /** In the order of precedence. */
     sources,

@@ -72,7 +72,7 @@ export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
   const { webhooksFile } = configuration;
   const webhooks = webhooksFile === undefined ? undefined : await liveWebhooks(webhooksFile, log);
   const cache = new FactsCache({
-    source: { lookup: () => Promise.reject(new Error('no inspector in this test')) },
+    source: { lookup: () => Promise.reject(new Error('no source in this test')) },
     log,
   });
   for (const facts of options.remembered ?? []) cache.learn(facts);

@@ -91,8 +91,8 @@ t.test('a body that does not arrive ends in a timeout', async (t) => {
 });
 
 t.test('concurrent requests are limited', async (t) => {
-  const { held, inspector } = holding();
-  const { post, metric } = await startTestAgent(t, { limits: { openRequests: 1 }, inspector });
+  const { held, source } = holding();
+  const { post, metric } = await startTestAgent(t, { limits: { openRequests: 1 }, source });
   const first = post(facts);
   await until(held.isHeld);
   const second = await post(facts);
@@ -106,8 +106,8 @@ t.test('concurrent requests are limited', async (t) => {
 });
 
 t.test('the bytes of all request bodies together are limited', async (t) => {
-  const { held, inspector } = holding();
-  const { post } = await startTestAgent(t, { limits: { maxBodiesBytes: 400_000 }, inspector });
+  const { held, source } = holding();
+  const { post } = await startTestAgent(t, { limits: { maxBodiesBytes: 400_000 }, source });
   const large = `${JSON.stringify(facts)}${' '.repeat(299_000)}`;
   const first = post(large);
   await until(held.isHeld);
@@ -132,8 +132,8 @@ t.test('health, readiness and metrics are on their own port', async (t) => {
 });
 
 t.test('stop finishes the requests in flight', async (t) => {
-  const { held, inspector } = holding();
-  const { agent, post, send } = await startTestAgent(t, { inspector });
+  const { held, source } = holding();
+  const { agent, post, send } = await startTestAgent(t, { source });
   const inFlight = post(facts);
   await until(held.isHeld);
   const stopped = agent.stop(10_000);

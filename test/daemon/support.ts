@@ -43,14 +43,14 @@ export async function clientTls(dir: string) {
 export function holding() {
   let release: (() => void) | undefined;
   const held = { lookups: 0, isHeld: () => release !== undefined, release: () => release?.() };
-  const inspector: ImageFactsSource = {
+  const source: ImageFactsSource = {
     lookup: ({ image }) =>
       new Promise((resolve) => {
         held.lookups += 1;
         release = () => resolve(factsOf(image));
       }),
   };
-  return { held, inspector };
+  return { held, source };
 }
 
 /** The body of a request for these images. */
@@ -63,13 +63,13 @@ const knowsAll: ImageFactsSource = { lookup: ({ image }) => Promise.resolve(fact
 
 export async function startTestAgent(
   t: Test,
-  options: Partial<AgentOptions> & { readonly inspector?: ImageFactsSource; readonly pki?: Pki } = {},
+  options: Partial<AgentOptions> & { readonly source?: ImageFactsSource; readonly pki?: Pki } = {},
 ) {
-  const { inspector = knowsAll, ...others } = options;
+  const { source = knowsAll, ...others } = options;
   const pki = options.pki ?? (await createPki(t));
   const { log, lines } = readableLog();
   const metrics = createMetrics();
-  const ownCache = new FactsCache({ source: inspector, log: silentLog });
+  const ownCache = new FactsCache({ source, log: silentLog });
   t.teardown(() => ownCache.close());
   const agent = await startAgent({
     listen: '127.0.0.1:0',

@@ -28,7 +28,7 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
   const log = silentLog;
   const inspection = await openInspection({ configuration, dockerConfigs: 'none', env: {}, log });
   t.teardown(() => inspection.close());
-  const cache = await openFactsCache({ configuration, source: inspection.inspector, log, metrics });
+  const cache = await openFactsCache({ configuration, source: inspection.source, log, metrics });
   t.teardown(() => cache.close());
   const secretsRead: unknown[] = [];
   const factsOfPod = createFactsOfPod({
@@ -77,7 +77,7 @@ t.test('a denied registry gets no request for a short name that a node resolves 
     const configuration = (): Configuration => ({ ...defaultConfiguration(), deniedRegistries: [denied] });
     const cache = await openFactsCache({
       configuration,
-      source: node.inspection.inspector,
+      source: node.inspection.source,
       log: silentLog,
       metrics: createMetrics(),
     });

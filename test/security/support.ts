@@ -35,7 +35,7 @@ export async function openNode(t: Test, settings: Readonly<Record<string, string
     inspection,
     lines,
     inspect: (image: string) =>
-      inspection.inspector.lookup(
+      inspection.source.lookup(
         { image, reference: parseReference(image), maxAgeMs: 0, pullCredentials: [] },
         { signal: neverAborted },
       ),

@@ -33,10 +33,10 @@ test('slow reads of Secrets delay a pod no longer than the budget', async (t) =>
 
 test('the lookup continues beyond the budget, so the next pod finds its result', async (t) => {
   let tell: ((facts: ImageFacts) => void) | undefined;
-  let questions = 0;
+  let requests = 0;
   const source: ImageFactsSource = {
     lookup: () => {
-      questions += 1;
+      requests += 1;
       return new Promise((resolve) => (tell = resolve));
     },
   };
@@ -44,7 +44,7 @@ test('the lookup continues beyond the budget, so the next pod finds its result',
   t.ok((await admitPod(['late:1'])).gated);
   tell?.(factsOf('late:1', ['arm64']));
   t.strictSame((await admitPod(['late:1'])).required, ['arm64']);
-  t.equal(questions, 1);
+  t.equal(requests, 1);
 });
 
 /** A cache with a defect. */

@@ -27,16 +27,16 @@ function privateRegistry(): ImageFactsSource & { lookups: ImageRequest[] } {
   const lookups: ImageRequest[] = [];
   return {
     lookups,
-    lookup: (question) => {
-      lookups.push(question);
-      const [best] = question.pullCredentials;
-      if (question.reference.domain !== 'private.example')
-        return Promise.resolve(factsOf(question.image, ['amd64']));
+    lookup: (request) => {
+      lookups.push(request);
+      const [best] = request.pullCredentials;
+      if (request.reference.domain !== 'private.example')
+        return Promise.resolve(factsOf(request.image, ['amd64']));
       if (best !== undefined && reveal(best.credential.password) === 'let-me-in') {
-        return Promise.resolve(factsOf(question.image, ['arm64'], { credentialSource: 'pull-secret' }));
+        return Promise.resolve(factsOf(request.image, ['arm64'], { credentialSource: 'pull-secret' }));
       }
       const error = { code: 'unauthorized' as const, message: 'no credential was accepted' };
-      return Promise.resolve(factsOf(question.image, [], { error }));
+      return Promise.resolve(factsOf(request.image, [], { error }));
     },
   };
 }

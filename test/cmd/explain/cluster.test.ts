@@ -206,7 +206,7 @@ async function agentsOf(t: Test, codes: readonly (FactsErrorCode | undefined)[])
         pki,
         nodeName: `node-${index}`,
         fingerprint: () => `${index}-fingerprint-of-a-group`,
-        inspector: { lookup: async ({ image }) => (code ? failureOf(image, code) : factsOf(image)) },
+        source: { lookup: async ({ image }) => (code ? failureOf(image, code) : factsOf(image)) },
       }),
     ),
   );

@@ -31,7 +31,7 @@ async function rawRequest({ agent, pki }: TestAgent, options: RequestOptions = {
 
 t.test('each image gets one line, also duplicates, failures and invalid references', async (t) => {
   const { post, metric } = await startTestAgent(t, {
-    inspector: {
+    source: {
       lookup: ({ image }) =>
         Promise.resolve(image.includes('gone') ? failureOf(image, 'not-found') : factsOf(image)),
     },
@@ -71,7 +71,7 @@ t.test('the error for a long name is truncated', async (t) => {
 
 t.test('at the deadline only images without an answer are timeouts', async (t) => {
   const { post } = await startTestAgent(t, {
-    inspector: {
+    source: {
       lookup: ({ image }) =>
         image.includes('slow') ? new Promise(() => {}) : Promise.resolve(factsOf(image)),
     },
@@ -87,7 +87,7 @@ t.test('at the deadline only images without an answer are timeouts', async (t) =
 
 t.test('the maximum age and pull credentials are part of the lookup', async (t) => {
   const lookups: unknown[] = [];
-  const inspector: ImageFactsSource = {
+  const source: ImageFactsSource = {
     lookup: ({ image, namespace, maxAgeMs, pullCredentials }) => {
       lookups.push([
         image,
@@ -98,7 +98,7 @@ t.test('the maximum age and pull credentials are part of the lookup', async (t) 
       return Promise.resolve(factsOf(image, { credentialSource: 'pull-secret' }));
     },
   };
-  const { post, send, lines } = await startTestAgent(t, { inspector });
+  const { post, send, lines } = await startTestAgent(t, { source });
   const auths = {
     'r.example/team': { username: 'ann', password: 'secret-of-ann' },
     'r.example': [
@@ -129,8 +129,8 @@ t.test('an unexpected exception is reported as an error of the image', async (t)
 });
 
 t.test('a lookup continues after its client disconnects, and its facts are cached', async (t) => {
-  const { held, inspector } = holding();
-  const test = await startTestAgent(t, { inspector });
+  const { held, source } = holding();
+  const test = await startTestAgent(t, { source });
   const { post, metric, lines } = test;
   const headers = { 'content-type': 'application/json' };
   const sent = await rawRequest(test, { method: 'POST', headers });
@@ -250,7 +250,7 @@ t.test('on a node with CRI-O, a short name is another image than the one of dock
     const asked: string[] = [];
     const { post } = await startTestAgent(t, {
       node: () => ({ runtime: { name, version: '1.36.3' } }),
-      inspector: {
+      source: {
         lookup: ({ image, shortName }) => {
           asked.push([image, shortName].join(' ').trim());
           return Promise.resolve(factsOf(image));

@@ -41,7 +41,7 @@ export async function openAgentSide(
     try {
       const reference = parseReference(image);
       const pullCredentials = await matching(pod, reference.repository);
-      const facts = await inspection.inspector.lookup(
+      const facts = await inspection.source.lookup(
         {
           image,
           reference,

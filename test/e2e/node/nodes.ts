@@ -115,7 +115,7 @@ export async function inspectOnNode(options: {
     const key = reference.domain;
     const place = { source: 'pull-secret', key, origin: 'default/pull', id: JSON.stringify(login) } as const;
     const pullCredentials = credential ? [{ credential, ...place }] : [];
-    const facts = await inspection.inspector.lookup(
+    const facts = await inspection.source.lookup(
       { image, reference, maxAgeMs: 0, pullCredentials, ...(shortName !== undefined && { shortName }) },
       { signal: AbortSignal.timeout(timeoutMs) },
     );

@@ -38,7 +38,7 @@ async function start(
     endpoints: [endpointOf(registry)],
   };
   const targets: PullTarget[] = [];
-  const inspector = createRegistrySource({
+  const source = createRegistrySource({
     registry: clientFor(t),
     endpoints: {
       endpoints: async (target) => {
@@ -53,8 +53,8 @@ async function start(
     ...options,
   });
   const inspect = (text: string, more: Partial<ImageRequest> = {}, known?: ImageFacts) =>
-    inspector.lookup({ ...requestFor(text), ...more }, { signal: neverAborted, ...(known && { known }) });
-  return { registry, time, of, targets, inspector, inspect };
+    source.lookup({ ...requestFor(text), ...more }, { signal: neverAborted, ...(known && { known }) });
+  return { registry, time, of, targets, source, inspect };
 }
 
 const app = 'corp.example/team/app:v1';
@@ -287,10 +287,10 @@ t.test('rules on registries apply to what a short name stands for, not to docker
 });
 
 t.test('an abort ends the lookup with a timeout and closes the socket', async (t) => {
-  const { registry, inspector } = await start(t);
+  const { registry, source } = await start(t);
   const controller = new AbortController();
   registry.faults.add(/manifests/, { kind: 'hold' });
-  const held = inspector.lookup(requestFor(app), { signal: controller.signal });
+  const held = source.lookup(requestFor(app), { signal: controller.signal });
   const request = await registry.waitFor(({ path }) => path.includes('manifests'));
   controller.abort();
   like(t, await held, { error: { code: 'timeout' } });

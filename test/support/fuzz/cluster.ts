@@ -47,11 +47,11 @@ function mutatorOverCache(): { mutator: Mutator; faults: Error[] } {
   const metrics = createMetrics();
   const counters = bindCounters(metrics);
   const clock = systemClock;
-  const inspector = {
+  const source = {
     lookup: ({ image }: { image: string }) =>
       Promise.resolve({ ...facts(architectures[image] ?? 'arm64'), image }),
   };
-  const cache = new FactsCache({ source: inspector, log });
+  const cache = new FactsCache({ source, log });
   const requestOf = createRequestOf(defaultCacheTimes, false);
   const pullSecrets = createPullSecrets({ cluster: undefined, keepMs: 0, clock, metrics });
   const factsOfPod = createFactsOfPod({ cache, requestOf, pullSecrets, clock, log });
