@@ -140,65 +140,63 @@ test('quantities are parsed as in Kubernetes', async (t) => {
   for (const written of wrong) t.equal(parseQuantity(written), undefined, JSON.stringify(written));
 });
 
-test('sizes are parsed, malformed ones refused', async (t) => {
-  const cases = { '64Mi': 67_108_864, '1Ki': 1024, '2Gi': 2_147_483_648, '1000': 1000, '0': 0 };
-  for (const [text, bytes] of Object.entries(cases)) t.equal(parseBytes(text), bytes, text);
-  for (const text of [
-    ...'Mi 1.5Mi -1 64M 64MB 64mi 1Ti 1e3 9007199254740993 99999999999Gi'.split(' '),
-    '',
-    '1 Mi',
-    '1\n',
-  ]) {
-    t.equal(parseBytes(text), undefined, JSON.stringify(text));
-  }
-});
+interface Kind {
+  readonly parse: (text: string) => number | undefined;
+  readonly format: (value: number) => string;
+  readonly parsed: Readonly<Record<string, number>>;
+  readonly refused: readonly string[];
+  readonly formatted: Readonly<Record<string, number>>;
+  readonly values: fc.Arbitrary<number>;
+}
 
-test('a size is formatted with the largest unit that divides it', async (t) => {
-  const cases = { '0': 0, '1': 1, '1536': 1536, '2Ki': 2048, '1Gi': 1_073_741_824 };
-  for (const [text, bytes] of Object.entries(cases)) t.equal(formatBytes(bytes), text);
-});
+/** Bytes and milliseconds. A value is formatted with the largest units that divide it. */
+const kinds: Readonly<Record<string, Kind>> = {
+  sizes: {
+    parse: parseBytes,
+    format: formatBytes,
+    parsed: { '64Mi': 67_108_864, '1Ki': 1024, '2Gi': 2_147_483_648, '1000': 1000, '0': 0 },
+    refused: [
+      ...'Mi 1.5Mi -1 64M 64MB 64mi 1Ti 1e3 9007199254740993 99999999999Gi'.split(' '),
+      '',
+      '1 Mi',
+      '1\n',
+    ],
+    formatted: { '0': 0, '1': 1, '1536': 1536, '2Ki': 2048, '1Gi': 1_073_741_824 },
+    values: fc.tuple(fc.nat(), fc.constantFrom(1, 1024, 1_048_576)).map(([count, unit]) => count * unit),
+  },
+  durations: {
+    parse: parseDuration,
+    format: formatDuration,
+    parsed: {
+      '7d': 604_800_000,
+      '1h30m': 5_400_000,
+      '500ms': 500,
+      '1d2h3m4s5ms': 93_784_005,
+      '90s': 90_000,
+      '1m1ms': 60_001,
+      '0s': 0,
+      '3650d': 315_360_000_000,
+    },
+    refused: [
+      ...'7 -1s +1s 1.5h 1H 1w d 30m1h 1h1h 1ms1s 1e3s 3651d 99999999999999999999999d 1h30'.split(' '),
+      '',
+      ' ',
+      '7 d',
+      ' 7d',
+      '7d ',
+      '٣s',
+      '1h\n',
+    ],
+    formatted: { '0s': 0, '1ms': 1, '1m': 60_000, '1h30m': 5_400_000, '1d1h1m1s1ms': 90_061_001 },
+    values: fc.nat({ max: 315_360_000_000 }),
+  },
+};
 
-test('property: parsing reverses formatting', async () => {
-  fc.assert(
-    fc.property(
-      fc.nat(),
-      fc.constantFrom(1, 1024, 1_048_576),
-      (count, unit) => parseBytes(formatBytes(count * unit)) === count * unit,
-    ),
-  );
-});
-
-test('durations are parsed, malformed ones refused', async (t) => {
-  const cases: [string, number][] = [
-    ['7d', 604_800_000],
-    ['1h30m', 5_400_000],
-    ['500ms', 500],
-    ['1d2h3m4s5ms', 93_784_005],
-    ['90s', 90_000],
-    ['1m1ms', 60_001],
-    ['0s', 0],
-    ['3650d', 315_360_000_000],
-  ];
-  for (const [text, ms] of cases) t.equal(parseDuration(text), ms, text);
-  for (const text of [
-    ...'7 -1s +1s 1.5h 1H 1w d 30m1h 1h1h 1ms1s 1e3s 3651d 99999999999999999999999d 1h30'.split(' '),
-    '',
-    ' ',
-    '7 d',
-    ' 7d',
-    '7d ',
-    '٣s',
-    '1h\n',
-  ]) {
-    t.equal(parseDuration(text), undefined, JSON.stringify(text));
-  }
-});
-
-test('durations are formatted in the shortest form', async (t) => {
-  const cases = { '0s': 0, '1ms': 1, '1m': 60_000, '1h30m': 5_400_000, '1d1h1m1s1ms': 90_061_001 };
-  for (const [text, ms] of Object.entries(cases)) t.equal(formatDuration(ms), text);
-});
-
-test('property: parsing reverses formatting', async () => {
-  fc.assert(fc.property(fc.nat({ max: 315_360_000_000 }), (ms) => parseDuration(formatDuration(ms)) === ms));
-});
+for (const [name, { parse, format, parsed, refused, formatted, values }] of Object.entries(kinds)) {
+  test(`${name} are parsed and formatted, malformed ones refused`, async (t) => {
+    for (const [text, value] of Object.entries(parsed)) t.equal(parse(text), value, text);
+    for (const text of refused) t.equal(parse(text), undefined, JSON.stringify(text));
+    for (const [text, value] of Object.entries(formatted)) t.equal(format(value), text);
+    fc.assert(fc.property(values, (value) => parse(format(value)) === value));
+  });
+}
