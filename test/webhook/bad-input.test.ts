@@ -6,7 +6,7 @@ import { send } from '../serving/support.ts';
 import { withUserMs } from '../support/cpu-time.ts';
 import { until } from '../support/until.ts';
 import { requiring } from '../support/placement-input.ts';
-import { ca, podOf, admittedOf, factsOf, review, scripted, serve, uid } from './support.ts';
+import { ca, podOf, admittedOf, freshFacts, review, scripted, serve, uid } from './support.ts';
 import { like } from '../support/like.ts';
 
 const pod = podOf(['app:1']);
@@ -285,7 +285,7 @@ test('ten thousand images take no longer than the budget, with a bounded number 
 
 test('of hundreds of images, the first 256 are looked at; any further ones are unknown', async (t) => {
   const { admitPod, cache } = await serve(t, { source: scripted({}) });
-  cache.learn(factsOf('docker.io/library/app:1', ['arm64']));
+  cache.learn(freshFacts('docker.io/library/app:1', ['arm64']));
   const invalid = Array.from({ length: 256 }, (_, index) => `NOT-AN-IMAGE-${index}`);
   t.strictSame((await admitPod([...invalid.slice(1), 'app:1'])).required, ['arm64']);
   const further = await admitPod([...invalid, 'app:1']);

@@ -4,7 +4,7 @@ import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createCa } from '../support/certificates.ts';
 import { keepAlive, send, writeTls } from '../serving/support.ts';
 import { until } from '../support/until.ts';
-import { ca, clusterOf, factsOf, hanging, podOf, admittedOf, review, scripted, serve } from './support.ts';
+import { ca, clusterOf, freshFacts, hanging, podOf, admittedOf, review, scripted, serve } from './support.ts';
 import { recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { like } from '../support/like.ts';
@@ -26,8 +26,8 @@ test("it loads the agents' facts before it is ready; agents that hang or fail de
   ] as const) {
     const cache = new FactsCache({ source: hanging, log: recordingLog().log });
     const fleet = fleetKnowing((onFacts, signal) => {
-      onFacts(factsOf('docker.io/library/warm:1', ['arm64']));
-      onFacts(factsOf('docker.io/library/other:1', ['amd64']));
+      onFacts(freshFacts('docker.io/library/warm:1', ['arm64']));
+      onFacts(freshFacts('docker.io/library/other:1', ['amd64']));
       return ends(onFacts, signal);
     });
     const { admitPod, lines, webhook } = await serve(t, { cache, fleet, warmUpMs: 50 });

@@ -10,7 +10,7 @@ import { recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { like } from '../support/like.ts';
 import { defaultPolicy as policy } from '../support/placement-input.ts';
-import { clusterOf, factsOf, hanging, passBudget, podOf, serve, uid, workload } from './support.ts';
+import { clusterOf, freshFacts, hanging, passBudget, podOf, serve, uid, workload } from './support.ts';
 
 test('a hanging source delays a pod no longer than the budget', async (t) => {
   const clock = createFakeClock();
@@ -42,7 +42,7 @@ test('the lookup continues beyond the budget, so the next pod finds its result',
   };
   const { admitPod } = await serve(t, { source, inlineBudgetMs: () => 20 });
   t.ok((await admitPod(['late:1'])).gated);
-  tell?.(factsOf('late:1', ['arm64']));
+  tell?.(freshFacts('late:1', ['arm64']));
   t.strictSame((await admitPod(['late:1'])).required, ['arm64']);
   t.equal(requests, 1);
 });
@@ -63,7 +63,7 @@ function broken(parts: Partial<WebhookOptions['cache']>): WebhookOptions['cache'
 
 test('without time for a lookup, old facts are used', async (t) => {
   const peek = ({ image, maxAgeMs }: ImageRequest) =>
-    maxAgeMs === Number.POSITIVE_INFINITY ? factsOf(image, ['s390x']) : undefined;
+    maxAgeMs === Number.POSITIVE_INFINITY ? freshFacts(image, ['s390x']) : undefined;
   const cache = broken({ peek });
   const { admitPod } = await serve(t, { cache, inlineBudgetMs: () => 10 });
   const admitted = await admitPod(['a:1']);
@@ -119,14 +119,14 @@ function pushed(
     lookup: ({ image }: { image: string }): Promise<ImageFacts> => {
       registry.lookups.push(image);
       const error = { code: 'unavailable' as const, message: 'no way' };
-      if (registry.gone) return Promise.resolve(factsOf(image, [], { error }));
+      if (registry.gone) return Promise.resolve(freshFacts(image, [], { error }));
       const architectures = images[image] ?? [];
       if (known.get(image)?.architectures !== architectures) {
         digests += 1;
         known.set(image, { architectures, digest: `sha256:${String(digests).padStart(64, '0')}` });
       }
       const { digest = '' } = known.get(image) ?? {};
-      return Promise.resolve(factsOf(image, architectures, { digest }));
+      return Promise.resolve(freshFacts(image, architectures, { digest }));
     },
   };
   return registry;
@@ -160,7 +160,7 @@ test('digests are not confirmed', async (t) => {
   const source: ImageFactsSource = {
     lookup: ({ image }) => {
       lookups.push(image);
-      return Promise.resolve(factsOf(image, ['amd64'], { digest: `sha256:${'b'.repeat(64)}` }));
+      return Promise.resolve(freshFacts(image, ['amd64'], { digest: `sha256:${'b'.repeat(64)}` }));
     },
   };
   const { admitPod } = await serve(t, {
@@ -181,7 +181,7 @@ test('if the registry does not respond in time, or fails, remembered facts lead 
       ['app:1', 'amd64'],
       ['base:1', 'arm64'],
     ] as const)
-      cache.learn(factsOf(`docker.io/library/${name}`, [architecture], { source: 'memory', confirmedAt }));
+      cache.learn(freshFacts(`docker.io/library/${name}`, [architecture], { source: 'memory', confirmedAt }));
     const { allowed, message } = await admitPod(['app:1', 'base:1']);
     t.equal(allowed, false);
     t.match(message, /app:1 has amd64/);

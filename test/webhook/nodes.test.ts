@@ -12,7 +12,7 @@ import { like } from '../support/like.ts';
 import { applied, defaultPolicy } from '../support/placement-input.ts';
 import { selects } from '../support/scheduler-model.ts';
 import { until } from '../support/until.ts';
-import { factsOf, podOf, scripted, serve, workload } from './support.ts';
+import { freshFacts, podOf, scripted, serve, workload } from './support.ts';
 
 interface GivenNode {
   readonly architecture?: string;
@@ -22,8 +22,8 @@ interface GivenNode {
 
 const index = 'application/vnd.oci.image.index.v1+json';
 const images: Readonly<Record<string, ImageFacts>> = {
-  x86: { ...factsOf('x86', ['386']), mediaType: index },
-  plain: { ...factsOf('plain', ['amd64', 'arm64']), mediaType: index },
+  x86: { ...freshFacts('x86', ['386']), mediaType: index },
+  plain: { ...freshFacts('plain', ['amd64', 'arm64']), mediaType: index },
 };
 
 async function setup(t: Test, given: Readonly<Record<string, GivenNode>>, scripts: readonly Script[] = []) {

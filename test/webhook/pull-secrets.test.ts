@@ -7,7 +7,7 @@ import type { Secret } from '../../src/kube/api/objects.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { type ImageRequest, type ImageFactsSource, createRequestOf } from '../../src/images/facts/facts.ts';
 import { defaultCacheTimes } from '../support/facts.ts';
-import { clusterOf, factsOf, podOf, scripted, serve, workload } from './support.ts';
+import { clusterOf, freshFacts, podOf, scripted, serve, workload } from './support.ts';
 
 const pullSecrets = [{ name: 'regcred' }];
 
@@ -31,12 +31,12 @@ function privateRegistry(): ImageFactsSource & { lookups: ImageRequest[] } {
       lookups.push(request);
       const [best] = request.pullCredentials;
       if (request.reference.domain !== 'private.example')
-        return Promise.resolve(factsOf(request.image, ['amd64']));
+        return Promise.resolve(freshFacts(request.image, ['amd64']));
       if (best !== undefined && reveal(best.credential.password) === 'let-me-in') {
-        return Promise.resolve(factsOf(request.image, ['arm64'], { credentialSource: 'pull-secret' }));
+        return Promise.resolve(freshFacts(request.image, ['arm64'], { credentialSource: 'pull-secret' }));
       }
       const error = { code: 'unauthorized' as const, message: 'no credential was accepted' };
-      return Promise.resolve(factsOf(request.image, [], { error }));
+      return Promise.resolve(freshFacts(request.image, [], { error }));
     },
   };
 }
@@ -136,9 +136,9 @@ function forAccountA(): ImageFactsSource & { lookups: ImageRequest[] } {
       const { image, serviceAccount } = request;
       const credentialSource = 'service-account' as const;
       if (serviceAccount?.namespace === 'shop' && serviceAccount.name === 'a')
-        return Promise.resolve(factsOf(image, ['arm64'], { credentialSource }));
+        return Promise.resolve(freshFacts(image, ['arm64'], { credentialSource }));
       const error = { code: 'unauthorized' as const, message: 'no credential was accepted' };
-      return Promise.resolve(factsOf(image, [], { credentialSource, error }));
+      return Promise.resolve(freshFacts(image, [], { credentialSource, error }));
     },
   };
 }

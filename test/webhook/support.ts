@@ -7,7 +7,7 @@ import {
   createRequestOf,
 } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { defaultCacheTimes } from '../support/facts.ts';
+import { defaultCacheTimes, facts, factsOf } from '../support/facts.ts';
 import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
@@ -16,26 +16,20 @@ import { seriesOf, recordingLog } from '../support/captured.ts';
 import { createCa } from '../support/certificates.ts';
 import type { FakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/until.ts';
-import { defaultPolicy as policy, facts } from '../support/placement-input.ts';
+import { defaultPolicy as policy } from '../support/placement-input.ts';
 import { keepAlive, send, tlsDirectory, type Received } from '../serving/support.ts';
 
 export const ca = await createCa();
 export const serverPair = await ca.issue({ cn: 'webhook', ip: ['127.0.0.1'] });
 
-/** Fresh facts from a registry. */
-export function factsOf(
+/** Facts that a registry has confirmed now, by the clock of the machine. */
+export function freshFacts(
   image: string,
   architectures: readonly string[],
   more: Partial<ImageFacts> = {},
 ): ImageFacts {
-  return facts(architectures.join(' '), {
-    image,
-    digest: `sha256:${'a'.repeat(64)}`,
-    source: 'registry',
-    endpoint: 'registry.example',
-    confirmedAt: new Date().toISOString(),
-    ...more,
-  });
+  const { platforms } = facts(architectures.join(' '));
+  return factsOf(image, { platforms, confirmedAt: new Date().toISOString(), ...more });
 }
 
 /** A source that knows images by name, and records lookups. */
@@ -52,9 +46,9 @@ export function scripted(
       const known = images[request.image];
       if (known === undefined) {
         const error = { code: 'not-found' as const, message: 'no such image' };
-        return Promise.resolve(factsOf(request.image, [], { error }));
+        return Promise.resolve(freshFacts(request.image, [], { error }));
       }
-      return Promise.resolve('platforms' in known ? known : factsOf(request.image, known));
+      return Promise.resolve('platforms' in known ? known : freshFacts(request.image, known));
     },
   };
 }
