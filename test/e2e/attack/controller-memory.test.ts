@@ -156,7 +156,7 @@ async function create(store: Store, id: number, { count, kind = 'waiting', ...sh
 }
 
 for (const [what, shapes] of Object.entries(attacks)) {
-  t.test(what, { skip: isExhaustive ? false : 'runs with ARCHWRIGHT_EXHAUSTIVE=1' }, async (t) => {
+  t.test(what, { skip: isExhaustive ? false : 'runs with npm run e2e:attack:full' }, async (t) => {
     const { store, survived } = await world(t);
     for (const [id, shape] of shapes.entries()) await create(store, id, shape);
     await survived(t, what);
