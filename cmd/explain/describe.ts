@@ -86,6 +86,8 @@ function summaryOf(
     operations === undefined ? ['created again', outcome] : [subject, admitted],
   ];
   if (decision.message !== undefined) rows.push(['because', message(decision.message)]);
+  // Nothing is required of a pod that does not exist.
+  if (outcome === 'denied') return rows;
   if (required !== undefined) rows.push(['requires', requirementOf(decision)]);
   if (decision.widened) rows.push(['instead of', cell(describeWidened(decision.widened))]);
   if (amd64Level) rows.push(['on amd64', `${amd64Level.key} in ${amd64Level.values.join(', ')}`]);

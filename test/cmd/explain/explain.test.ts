@@ -96,6 +96,7 @@ t.test('the default output is a table', async (t) => {
   t.match(out, /\n {2}patch: \[\n/);
   t.match(out, /\n {2}after: \{\n {4}"affinity": \{\n/);
   t.match(out, `\nPod default/never (${file}:3)\n  decision  denied\n  because `);
+  t.notMatch(out, /requires +none/, 'a refused pod does not stay pending');
 });
 
 t.test("the pod's own terms stay beside the requirement", async (t) => {
