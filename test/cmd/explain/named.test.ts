@@ -13,6 +13,12 @@ const running = (image: string, annotations: object = {}) =>
     status: { phase: 'Running' },
   });
 
+/** A controller leads. */
+const leases = () => {
+  const renewTime = new Date().toISOString();
+  return json({ items: [{ spec: { holderIdentity: 'c', renewTime, leaseDurationSeconds: 15 } }] });
+};
+
 t.test('for a running pod, its node and decision come before the explanation', async (t) => {
   const { kube, arm } = await setup(t);
   kube.script('/api/v1/nodes/n1', json({ status: { nodeInfo: { architecture: 'amd64' } } }));
@@ -20,9 +26,7 @@ t.test('for a running pod, its node and decision come before the explanation', a
   const decided = (more: object = {}) => ({ [keys.decision]: JSON.stringify({ ...record, ...more }) });
   const gone = '127.0.0.1:1/unreachable:1';
   const path = '/api/v1/namespaces/shop/pods/web-0';
-  const renewTime = new Date().toISOString();
-  const lease = { spec: { holderIdentity: 'c', renewTime, leaseDurationSeconds: 15 } };
-  kube.script('/apis/coordination.k8s.io/v1/leases', json({ items: [lease] }));
+  kube.script('/apis/coordination.k8s.io/v1/leases', leases());
   kube.script(path, running(gone, decided()));
   const gated = await explainIn(t, kube, ['pod/web-0']);
   like(t, gated.explained, {
@@ -45,12 +49,16 @@ t.test('for a running pod, its node and decision come before the explanation', a
 
 t.test('a rollout decides the pods of its workload', async (t) => {
   const { kube, both } = await setup(t);
-  const rollout = {
-    metadata: { name: 'web', namespace: 'shop' },
-    spec: { architecture: 'arm64', names: ['web'] },
-    status: { newPods: 'Target' },
+  const place = (newPods: string): void => {
+    const rollout = {
+      metadata: { name: 'web', namespace: 'shop' },
+      spec: { architecture: 'arm64', names: ['web'] },
+      status: { newPods },
+    };
+    const path = '/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts';
+    kube.script(path, json({ items: [rollout] }));
   };
-  kube.script('/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts', json({ items: [rollout] }));
+  place('Target');
   const spec = { containers: [{ name: 'web', image: both }] };
   const metadata = { name: 'web', namespace: 'shop' };
   const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5d9f', uid: 'u', controller: true };
@@ -68,6 +76,10 @@ t.test('a rollout decides the pods of its workload', async (t) => {
   kube.script('/apis/apps/v1/namespaces/shop/deployments/db', workload('db'));
   const other = await explainIn(t, kube, ['deployment/db']);
   like(t, other.explained, { required: ['amd64', 'arm64'] }, 'not selected by the rollout');
+  place('Choose');
+  kube.script('/apis/coordination.k8s.io/v1/leases', leases());
+  const { out } = await explainIn(t, kube, ['pod/web', '-o', 'table']);
+  t.match(out, /\n {2}gate +waits until the leader has chosen its architecture\n/);
 });
 
 t.test('a note about a broken image is shown', async (t) => {

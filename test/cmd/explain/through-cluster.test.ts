@@ -225,7 +225,9 @@ t.test('through the controller', async (t) => {
   await t.test('a service account with the permission for other namespaces', async (t) => {
     const as = ['--as-service-account', 'archwright/reporter'];
     const err = /no right to create imagefacts\.arch\.example in shop/;
-    like(t, await ask('explain', '-o', 'json', 'pod/web', ...as), { code: 3, err });
+    const refused = await ask('explain', '-o', 'json', 'pod/web', ...as);
+    like(t, refused, { code: 3, err });
+    t.match(refused.err, /in shop\. --local looks up images from this machine\n$/, 'that right, no other');
     store.callers.grant(
       'system:serviceaccount:archwright:reporter',
       'create',
