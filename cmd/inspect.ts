@@ -77,11 +77,11 @@ async function inspect(invocation: Call, pullSecrets = createPullSecretSource([]
   const opening = openInspection({ configuration, dockerConfigs, env: io.env, log, stop });
   const inspection = opened.adopt(await opening, close);
   /** Attempts by image, in the order of completion. */
-  const attempts: Record<string, Attempt[]> = {};
+  const attempts = new Map(positionals.map((image) => [image, [] as Attempt[]]));
   const source: ImageFactsSource = {
     lookup: (request, options) => {
-      const own = (attempts[request.image] ??= []);
-      return inspection.source.lookup(request, { ...options, trace: (attempt) => own.push(attempt) });
+      const trace = (attempt: Attempt) => attempts.get(request.image)?.push(attempt);
+      return inspection.source.lookup(request, { ...options, trace });
     },
   };
   const cache = opened.adopt(await openFactsCache({ configuration, source, log, metrics }), close);
@@ -158,10 +158,10 @@ function describeSources(
 /** @param attempts by image */
 function describeAttempts(
   results: readonly ImageFacts[],
-  attempts: Readonly<Record<string, readonly Attempt[]>>,
+  attempts: ReadonlyMap<string, readonly Attempt[]>,
 ): string {
   const images = [...new Map(results.map((facts) => [facts.image, facts])).values()];
-  return scrub(images.map((facts) => describeImage(facts, attempts[facts.image] ?? [])).join(''));
+  return scrub(images.map((facts) => describeImage(facts, attempts.get(facts.image) ?? [])).join(''));
 }
 
 function describeImage({ image, source, error }: ImageFacts, attempts: readonly Attempt[]): string {

@@ -147,6 +147,16 @@ t.test('each request and its status are listed', async (t) => {
   t.match(json.err, `${url}/token`);
 });
 
+t.test('an image may have the name of a property of every object', async (t) => {
+  const server = await registry(t);
+  server.push('library/constructor', 'latest', multi, 'docker.io');
+  const { ca } = files(t, { ca: server.ca });
+  const proxy = [`--proxies=docker.io=${server.host}`, `--ca-files=${ca}`];
+  const { code, out } = await run(['inspect', '--verbose', ...proxy, 'constructor']);
+  t.equal(code, 0);
+  t.match(out, /\nconstructor\n {2}GET +manifest .* 200 /);
+});
+
 t.test('sources are listed with their problems', async (t) => {
   const { image } = await registryWithApp(t);
   const { directory, ...paths } = files(t, {
