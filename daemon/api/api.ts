@@ -12,6 +12,7 @@ import Koa, { type Context } from 'koa';
 import { readBody, BodyBudget } from '../../src/serving/body.ts';
 import { formatFacts } from '../../src/images/facts/wire.ts';
 import type { Clock } from '../../src/async/clock.ts';
+import { agentPaths } from '../../src/fleet/connection.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ApiError, apiErrorOf, writeError, bindAgentMetrics, type AgentMeters } from './outcomes.ts';
 import { answerFacts, parseFactsRequest, type FactsOptions, type FactsRequest } from './facts.ts';
@@ -66,9 +67,9 @@ export class Api {
 
   handler(): (request: IncomingMessage, response: ServerResponse) => void {
     const router = new Router();
-    router.post('/v1/facts', (ctx) => this.#postFacts(ctx));
-    router.get('/v1/facts', (ctx) => this.#getFacts(ctx));
-    router.get('/v1/info', (ctx) => {
+    router.post(agentPaths.facts, (ctx) => this.#postFacts(ctx));
+    router.get(agentPaths.facts, (ctx) => this.#getFacts(ctx));
+    router.get(agentPaths.info, (ctx) => {
       ctx.body = this.#options.info();
     });
     const app = new Koa();
@@ -91,7 +92,10 @@ export class Api {
       if (refused !== undefined) throw new ApiError('forbidden', refused);
       await next();
       if (ctx.status === 404)
-        throw new ApiError('not-found', `there is no ${ctx.path}; see /v1/facts and /v1/info`);
+        throw new ApiError(
+          'not-found',
+          `there is no ${ctx.path}; see ${Object.values(agentPaths).join(' and ')}`,
+        );
       if (ctx.status === 405 || ctx.status === 501) {
         throw new ApiError('method-not-allowed', `${ctx.path} allows ${ctx.response.get('allow')}`);
       }

@@ -1,6 +1,7 @@
 /** Errors of the agent's API, `{"error": {"code", "message"}}` with an HTTP status, and its metrics. */
 import type { Context } from 'koa';
 import { BodyError } from '../../src/serving/body.ts';
+import { agentPaths } from '../../src/fleet/connection.ts';
 import { factsErrorCodes, type ImageFacts } from '../../src/images/facts/facts.ts';
 import { counter, counts, gauge, histogram, type Metrics } from '../../src/telemetry/metrics.ts';
 
@@ -9,7 +10,7 @@ type RequestOutcome = (typeof requestOutcomes)[number];
 
 const requests = counter('archwright_agent_requests_total', 'Requests to the agent API.', {
   method: ['GET', 'POST', 'other'],
-  path: ['/v1/facts', '/v1/info', 'other'],
+  path: [...Object.values(agentPaths), 'other'],
   outcome: requestOutcomes,
 });
 
@@ -43,7 +44,7 @@ export function bindAgentMetrics(metrics: Metrics, levels: () => { images: numbe
     open.set(now.open);
     known.set(now.images);
   });
-  metrics.counter(requests, { method: 'POST', path: '/v1/facts', outcome: 'answered' });
+  metrics.counter(requests, { method: 'POST', path: agentPaths.facts, outcome: 'answered' });
   return {
     request: (method: string, path: string, outcome: RequestOutcome): void =>
       metrics.counter(requests, { method, path, outcome }).inc(),

@@ -19,7 +19,7 @@ import { readExecReport, type ExecReport } from '../nodes/exec-report.ts';
 import { readNodeReport, resolvesShortNames, type NodeReport } from '../nodes/node-report.ts';
 import type { RequestLimit } from '../registry/net/docker-hub-limit.ts';
 import type { Log } from '../telemetry/log.ts';
-import { AgentError, type AgentConnection } from './connection.ts';
+import { AgentError, agentPaths, type AgentConnection } from './connection.ts';
 import { Ranking, type AgentAddress, type Discovery } from './discovery.ts';
 
 interface Agent {
@@ -152,7 +152,7 @@ export class Agents {
   async #update(url: string, agent: Agent): Promise<void> {
     const { connection, clock, log, closing } = this.#options;
     const call = (signal: AbortSignal) =>
-      connection.json(url, '/v1/info', { signal, maxBytes: maxInfoBytes });
+      connection.json(url, agentPaths.info, { signal, maxBytes: maxInfoBytes });
     try {
       const read = readAgentInfo(await limited(infoTimeoutMs, closing, call, clock.sleep));
       if (read === undefined) throw new AgentError('bad-answer', 'the agent gives no fingerprint');

@@ -14,6 +14,9 @@ import { messageWithCause, TransportError } from '../http/transport-error.ts';
 import type { TlsMaterial, TlsSource } from '../serving/tls-files.ts';
 import { reveal } from '../telemetry/secret.ts';
 
+/** Paths of the agent API, version 1. */
+export const agentPaths = { facts: '/v1/facts', info: '/v1/info' } as const;
+
 /** Why an agent gave no answer. */
 export const agentErrorCodes = [
   /** No connection, TLS included, a silent agent, or a connection that ends before the answer does. */

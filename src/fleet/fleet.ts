@@ -19,7 +19,7 @@ import { InvalidFacts, readFacts } from '../images/facts/wire.ts';
 import { validReference } from '../images/references/reference.ts';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { AgentConnection } from './connection.ts';
+import { agentPaths, type AgentConnection } from './connection.ts';
 import { Ranking, type AgentAddress } from './discovery.ts';
 
 const specs = {
@@ -148,7 +148,7 @@ async function streamSharedFacts(
   await concurrently(agents, concurrency, async (agent) => {
     let rejected = 0;
     try {
-      for await (const line of connection.lines(agent.url, '/v1/facts', { signal, maxBytes: budget })) {
+      for await (const line of connection.lines(agent.url, agentPaths.facts, { signal, maxBytes: budget })) {
         budget -= Buffer.byteLength(line);
         if (budget <= 0 || signal.aborted) break;
         const facts = accepted(line, agent, ranking);

@@ -15,7 +15,7 @@ import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
 import { counter } from '../telemetry/metrics.ts';
 import { tickMs, type Agents } from './agents.ts';
-import { AgentError, agentErrorCodes, maxLineBytes, type AgentConnection } from './connection.ts';
+import { AgentError, agentErrorCodes, agentPaths, maxLineBytes, type AgentConnection } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
 
 export const attemptOutcomes = ['answered', 'abandoned', ...agentErrorCodes] as const;
@@ -99,7 +99,7 @@ export async function lookUp(
     const leave = await places.of(url).enter(request.namespace ?? '', within);
     const body = bodyOf(request, Math.max(1, Math.floor(endsAt - clock.monotonic())));
     const call = { body, signal: within, maxBytes: maxLineBytes };
-    return factsIn(await connection.json(url, '/v1/facts', call).finally(leave), request);
+    return factsIn(await connection.json(url, agentPaths.facts, call).finally(leave), request);
   }
 
   async function factsFrom(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
