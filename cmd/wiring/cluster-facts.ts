@@ -10,7 +10,6 @@ import {
   factsAudience,
   factsPath,
   factsPortName,
-  maxImageLength,
   maxImages,
   maxPullSecrets,
   maxSecretName,
@@ -19,7 +18,11 @@ import type { ServiceAccountName } from '../../src/credentials/credential.ts';
 import { asObject } from '../../src/http/json.ts';
 import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
 import { readFacts } from '../../src/images/facts/wire.ts';
-import { createReferenceCache, InvalidReference } from '../../src/images/references/reference.ts';
+import {
+  createReferenceCache,
+  InvalidReference,
+  maxImageLength,
+} from '../../src/images/references/reference.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { isCode } from '../../src/kube/api/errors.ts';
 import { paths } from '../../src/kube/api/paths.ts';

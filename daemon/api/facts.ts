@@ -14,6 +14,7 @@ import { failedFacts, type FactsErrorCode, type ImageFacts } from '../../src/ima
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import {
   InvalidReference,
+  maxImageLength,
   parseReference,
   shortNameOf,
   type Reference,
@@ -23,8 +24,6 @@ import type { Log } from '../../src/telemetry/log.ts';
 
 /** A pod has some dozens of images at most. */
 export const maxImages = 1000;
-/** As in image facts (`images/facts/wire.ts`). */
-const maxImageLength = 1024;
 /** No registry answers faster than the minimum. The API server limits a webhook to 30 s. */
 export const deadlineLimits = { leastMs: 10, mostMs: 30_000 };
 

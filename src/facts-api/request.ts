@@ -5,6 +5,7 @@
 import * as v from 'valibot';
 import { isNamespaceName, isObjectName } from '../credentials/credential.ts';
 import { confirmedMs } from '../images/facts/facts.ts';
+import { maxImageLength } from '../images/references/reference.ts';
 import { parseObject, readShape } from '../http/json.ts';
 import { secret } from '../telemetry/secret.ts';
 
@@ -25,8 +26,6 @@ export const maxImages = 256;
 export const maxPullSecrets = 20;
 /** A token of a service account has 1 to 2 KiB. */
 const maxTokenLength = 8192;
-/** Longer than any image that a registry can have: its host has 253 characters at most. */
-export const maxImageLength = 1024;
 /** As the API server allows for names of Secrets. */
 export const maxSecretName = 253;
 /** 256 images of 1,024 characters, twice for escapes. */

@@ -10,12 +10,11 @@ import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { isSpelling, maxSpellingLength } from '../../names/platform.ts';
 import { isDigest } from '../../registry/manifests/manifest.ts';
+import { maxImageLength } from '../references/reference.ts';
 import { factsErrorCodes, isOfPod, type ImageFacts } from './facts.ts';
 
 /** Real indexes list fewer than 30 platforms. More only take memory from other images. */
 export const maxPlatforms = 64;
-/** A path has at most 255 characters, a tag 128, a digest 135; a domain has no limit of its own. */
-const maxImageLength = 1024;
 /** RFC 6838 §4.2: 127 characters for each of the two names. */
 export const maxMediaTypeLength = 255;
 /** RFC 1035: 255 characters for a host name; then a port. */

@@ -20,6 +20,9 @@ export interface Reference {
   readonly text: string;
 }
 
+/** Limit of what others send. A host name has at most 253 characters, a path 255, a tag 128, a digest 135. */
+export const maxImageLength = 1024;
+
 export const defaultDomain = 'docker.io';
 export const defaultTag = 'latest';
 export const legacyDefaultDomain = 'index.docker.io';
