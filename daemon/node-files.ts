@@ -14,7 +14,7 @@ import {
   undefinedIf,
   type FileErrorCode,
 } from '../src/files/read.ts';
-import { certificatesIn, type TlsSettings } from '../src/http/tls/trust.ts';
+import { pemCertificatesIn, type TlsSettings } from '../src/http/tls/trust.ts';
 import { secret } from '../src/telemetry/secret.ts';
 import { ConfigFileError, inFile } from './toml.ts';
 
@@ -76,7 +76,7 @@ const maxCertificateBytes = 2 * 1024 * 1024;
 
 /** The valid certificates of a PEM file; other content is skipped, as in Go. @throws ConfigFileError */
 export async function certificatesOf(file: string, files: NodeFiles): Promise<readonly string[]> {
-  const found = certificatesIn(await readText(file, files));
+  const found = pemCertificatesIn(await readText(file, files));
   return found.filter((pem) => certificateOf(pem) !== undefined);
 }
 
@@ -87,7 +87,7 @@ export async function clientPairIn(
 ): Promise<TlsSettings['client'][number]> {
   const certificate = await readText(certificateFile, files);
   const key = keyFile === '' ? certificate : await readText(keyFile, files);
-  const leaf = certificateOf(certificatesIn(certificate)[0]);
+  const leaf = certificateOf(pemCertificatesIn(certificate)[0]);
   if (leaf === undefined) throw new ConfigFileError(certificateFile, 'it contains no certificate in PEM');
   const where = keyFile === '' ? certificateFile : keyFile;
   if (!isKeyOf(leaf, key))

@@ -1,5 +1,6 @@
 /** Certificates in Secrets and in `caBundle`: PEM texts with one or several. */
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { pemCertificatesIn } from '../http/tls/trust.ts';
 
 export interface Certificate {
   readonly pem: string;
@@ -13,14 +14,13 @@ export interface Certificate {
 
 /** A bundle of every public authority has some 150; ours have one to five. */
 const maxCertificates = 200;
-const block = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 
 /**
  * Reads every certificate of a text and ignores text between them.
  * @returns in order, without duplicates; `undefined`: none, too many, or an unreadable one
  */
 export function readCertificates(text = ''): readonly Certificate[] | undefined {
-  const blocks = text.match(block) ?? [];
+  const blocks = pemCertificatesIn(text);
   if (blocks.length === 0 || blocks.length > maxCertificates) return undefined;
   // Otherwise a damaged block would go unnoticed.
   if (text.split('-----BEGIN ').length - 1 !== blocks.length) return undefined;

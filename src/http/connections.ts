@@ -14,7 +14,7 @@ import { retirePool } from './exchange.ts';
 import type { Proxy } from './proxy/proxy.ts';
 import { openTunnel, type TunnelOptions } from './proxy/tunnel.ts';
 import { checkedLookup, type Reach, type Resolve } from './reach/reach.ts';
-import { certificatesIn, type Roots, type TlsSettings } from './tls/trust.ts';
+import { pemCertificatesIn, type Roots, type TlsSettings } from './tls/trust.ts';
 import { TransportError } from './transport-error.ts';
 
 /** More than the TLS settings in a node's hosts.toml files. */
@@ -132,7 +132,7 @@ function createContext({ roots, tls }: TrustSettings): SecureContext {
 
 /** OpenSSL skips what it cannot read; connections then fail without naming the cause. */
 function usableCertificates(pem: string): string[] {
-  const found = certificatesIn(pem);
+  const found = pemCertificatesIn(pem);
   if (found.length === 0) throw new Error('no PEM certificate');
   for (const certificate of found) void new X509Certificate(certificate);
   return found;

@@ -15,7 +15,7 @@ import { basename, dirname, join } from 'node:path';
 import { createSecureContext, TLSSocket, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { liveContent } from '../files/live.ts';
 import { readText } from '../files/read.ts';
-import { certificatesIn as pemCertificates } from '../http/tls/trust.ts';
+import { pemCertificatesIn } from '../http/tls/trust.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
@@ -181,7 +181,7 @@ function parsed<T>(where: string, wanted: string, parse: () => T): T {
 
 /** The certificates in a text. @throws for one that is none */
 export function certificatesIn(pem: string): readonly X509Certificate[] {
-  const found = pemCertificates(pem);
+  const found = pemCertificatesIn(pem);
   return (found.length > 0 ? found : [pem]).map((each) => new X509Certificate(each));
 }
 

@@ -79,7 +79,7 @@ export function createTrust(options: TrustOptions) {
 }
 
 /** The PEM certificates in a text, in order, without the text between them. */
-export function certificatesIn(text: string): string[] {
+export function pemCertificatesIn(text: string): string[] {
   return text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
 }
 
@@ -126,7 +126,7 @@ async function readBundle(file: string, root?: string): Promise<Bundle> {
   try {
     const bytes = await readBounded(file, { maxBytes: maxBundleBytes, root });
     // PEM is ASCII; the text between certificates may be in any encoding.
-    const certificates = certificatesIn(bytes.toString('latin1'));
+    const certificates = pemCertificatesIn(bytes.toString('latin1'));
     if (certificates.length === 0) throw new FileError('not-text', file, 'it contains no PEM certificate');
     return { file, certificates };
   } catch (error) {

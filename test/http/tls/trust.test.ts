@@ -3,7 +3,7 @@ import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import t, { type Test } from 'tap';
-import { certificatesIn, createTrust, describeTrust } from '../../../src/http/tls/trust.ts';
+import { pemCertificatesIn, createTrust, describeTrust } from '../../../src/http/tls/trust.ts';
 import { clientFor, endpointOf, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { createCa } from '../../support/certificates.ts';
 import { multiArch } from '../../support/registry/content.ts';
@@ -121,10 +121,10 @@ t.test('files are read again after a minute', async (t) => {
 t.test('text between certificates is ignored', async (t) => {
   const { cert } = await createCa();
   t.strictSame(
-    certificatesIn(`Bag attributes\n${cert}\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----`),
+    pemCertificatesIn(`Bag attributes\n${cert}\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----`),
     [cert.trim()],
   );
-  t.strictSame(certificatesIn('-----BEGIN CERTIFICATE-----'), []);
+  t.strictSame(pemCertificatesIn('-----BEGIN CERTIFICATE-----'), []);
 });
 
 t.test('a registry with a private CA is used only if its CA is trusted', async (t) => {
