@@ -5,7 +5,7 @@
  * owner.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { KubeObject, Secret as KubeSecret } from '../kube/api/objects.ts';
+import { secretText, type KubeObject, type Secret as KubeSecret } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
 import { pathSecretKeys } from '../names/keys.ts';
@@ -56,8 +56,8 @@ export function watchRecordKey(options: NamedObject) {
     ...options,
     path: paths.secrets(namespace),
     trim: (object) => {
-      const text = (object as KubeSecret).data?.[pathSecretKeys.recordKey];
-      return text ? secret(Buffer.from(text, 'base64').toString('utf8')) : undefined;
+      const text = secretText(object as KubeSecret, pathSecretKeys.recordKey);
+      return text ? secret(text) : undefined;
     },
   });
   return { key: () => watch.get(namespace, name), close: () => watch.stop() };

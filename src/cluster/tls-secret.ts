@@ -2,7 +2,7 @@
  * TLS from a Secret of archwright, by the API. A mounted Secret must exist before the pod starts and comes up to
  * two minutes late; the first leader writes these Secrets itself.
  */
-import type { Secret } from '../kube/api/objects.ts';
+import { secretText, type Secret } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
 import { checkTls, holdTls, type TlsReports, type TlsSource, type TlsTexts } from '../serving/tls-files.ts';
@@ -35,13 +35,9 @@ export function watchTlsSecret(options: NamedObject & TlsReports): TlsSource {
 }
 
 /** @returns a text: what is wrong */
-function textsIn({ data = {} }: Secret, needsCa: boolean): TlsTexts | string {
-  const [cert, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((name) => text(data[name]));
+function textsIn(object: Secret, needsCa: boolean): TlsTexts | string {
+  const [cert, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((name) => secretText(object, name));
   if (!cert || !key || (needsCa && !ca))
     return `it needs tls.crt and tls.key${needsCa ? ', and ca.crt' : ''}`;
   return { cert, key: secret(key), ca: ca || undefined };
-}
-
-function text(base64 = ''): string {
-  return Buffer.from(base64, 'base64').toString('utf8');
 }

@@ -8,7 +8,7 @@
  * The Secret also has the key of the records (`record-seal.ts`).
  */
 import { timingSafeEqual } from 'node:crypto';
-import type { Secret as KubeSecret } from '../kube/api/objects.ts';
+import { secretText, type Secret as KubeSecret } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
 import { pathSecretKeys } from '../names/keys.ts';
@@ -78,8 +78,8 @@ export function watchAdmissionPaths(options: NamedObject): AdmissionPaths {
   };
 }
 
-function contentOf({ data = {} }: KubeSecret): Content | undefined {
-  const text = (key: string): string => Buffer.from(data[key] ?? '', 'base64').toString('utf8');
+function contentOf(object: KubeSecret): Content | undefined {
+  const text = (key: string): string => secretText(object, key);
   const { current, previous, recordKey } = pathSecretKeys;
   if (text(current) === '') return undefined;
   const tokens = [text(current), text(previous)].filter((token) => token !== '');

@@ -5,7 +5,7 @@
  */
 import type { SecretChange, SecretTexts } from '../../certificates/authorities.ts';
 import { ignoring, isCode } from '../../kube/api/errors.ts';
-import type { ConfigMap, Secret } from '../../kube/api/objects.ts';
+import { secretText, type ConfigMap, type Secret } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { LeaderContext } from '../lead/feature.ts';
 import { applied, fieldManager, namedLabels, ownLabels } from './own-objects.ts';
@@ -24,9 +24,7 @@ export async function readSecret(
 ): Promise<FoundSecret | undefined> {
   const secret = await ignoring('not-found', client.get<Secret>(paths.secrets(namespace, name), { signal }));
   if (secret === undefined) return undefined;
-  const texts = Object.entries(secret.data ?? {}).map(([key, value]): [string, string] => {
-    return [key, Buffer.from(value, 'base64').toString('utf8')];
-  });
+  const texts = Object.keys(secret.data ?? {}).map((key) => [key, secretText(secret, key)] as const);
   return { resourceVersion: secret.metadata?.resourceVersion ?? '', texts: Object.fromEntries(texts) };
 }
 

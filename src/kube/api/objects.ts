@@ -122,3 +122,8 @@ export function timeOf(text: unknown): number {
 export function isReady(status: WithConditions | undefined): boolean {
   return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
 }
+
+/** The text of a key of a Secret; empty without the key. */
+export function secretText({ data }: Secret, key: string): string {
+  return Buffer.from(data?.[key] ?? '', 'base64').toString('utf8');
+}
