@@ -1,7 +1,7 @@
 /**
  * Tags that were pushed again, with other platforms than running pods have. The controller notes them in a
  * ConfigMap, one key for each tag. The webhook forgets older facts of these tags, and `archwright report`
- * lists them.
+ * notes the architectures that they gained.
  */
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
