@@ -1,6 +1,7 @@
 /** Errors of requests to the API server, and bodies of its responses as text. */
 import { readBody } from '../../http/body.ts';
 import type { OpenResponse } from '../../http/exchange.ts';
+import { asObject, parseJson } from '../../http/json.ts';
 import { messageWithCause, TransportError } from '../../http/transport-error.ts';
 import { messageOf } from '../../names/printable.ts';
 
@@ -66,29 +67,15 @@ const maxMessage = 512;
 /** Makes an error from a response of the API server; Kubernetes sends a `Status` object as body. */
 export function errorOfAnswer(status: number, body: string, where: string, retryAfter?: string): KubeError {
   const seconds = retryAfter === undefined || !/^\d{1,6}$/.test(retryAfter) ? undefined : Number(retryAfter);
-  const answer = statusIn(body);
-  const text = typeof answer.message === 'string' ? answer.message : '(no Kubernetes status in the answer)';
-  const { causes } = answer.details ?? {};
+  // A proxy in front of the API server answers in HTML or plain text: the status is enough.
+  const { message, details } = asObject(parseJson(body)) ?? {};
+  const text = typeof message === 'string' ? message : '(no Kubernetes status in the answer)';
+  const { causes } = asObject(details) ?? {};
   const code = codesByStatus[status] ?? (status >= 500 ? 'unavailable' : 'bad-answer');
   return new KubeError(code, where, `${where}: ${status} ${text}`.slice(0, maxMessage), {
     namesFields: Array.isArray(causes) && causes.length > 0,
     ...(seconds !== undefined && { retryAfterMs: seconds * 1000 }),
   });
-}
-
-interface Status {
-  readonly message?: unknown;
-  readonly details?: { readonly causes?: unknown } | null;
-}
-
-function statusIn(body: string): Status {
-  try {
-    const parsed: unknown = JSON.parse(body);
-    if (typeof parsed === 'object' && parsed !== null) return parsed;
-  } catch {
-    // A proxy in front of the API server answers in HTML or plain text: the status is enough.
-  }
-  return {};
 }
 
 export function isCode(error: unknown, ...codes: readonly KubeErrorCode[]): error is KubeError {
