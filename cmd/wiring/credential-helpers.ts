@@ -13,13 +13,11 @@ import {
 import type { Credential, SourceProblem } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
 import { hashOf } from '../../src/names/hash.ts';
+import { maxDockerConfigBytes } from '../../src/credentials/docker/docker-config-file.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { FileError, readBounded } from '../../src/files/read.ts';
 import type { Log } from '../../src/telemetry/log.ts';
-
-/** The limit of `docker-config-file.ts`, which reads the same file. */
-const maxConfigBytes = 4 * 1024 * 1024;
 
 export interface CredentialHelpersOptions {
   /** A docker `config.json`. Missing: empty. The source of its `auths` reports a malformed one. */
@@ -92,7 +90,7 @@ export async function openCredentialHelpers(
 
 async function readConfig(file: string): Promise<HelperConfig> {
   try {
-    return parseHelperConfig(await readBounded(file, { maxBytes: maxConfigBytes }));
+    return parseHelperConfig(await readBounded(file, { maxBytes: maxDockerConfigBytes }));
   } catch (error) {
     if (!(error instanceof FileError || error instanceof HelperConfigError)) throw error;
     return { helpers: new Map(), store: undefined, tokens: new Map(), problems: [] };

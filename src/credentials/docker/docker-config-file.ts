@@ -27,7 +27,7 @@ export const defaultDockerConfigPathCandidates: readonly string[] = [
 ];
 
 /** The kubelet has no limit; a thousand registries with long tokens stay below this. */
-const maxBytes = 4 * 1024 * 1024;
+export const maxDockerConfigBytes = 4 * 1024 * 1024;
 
 const slower = 'the kubelet caches the file for 5 minutes; here a change counts at once';
 
@@ -55,7 +55,7 @@ async function search(
   const problem = (where: string, what: string) => parts.push(part(where, 'left-out', what));
   for (const [index, path] of candidates.entries()) {
     try {
-      const content = await readBounded(path, { maxBytes, root });
+      const content = await readBounded(path, { maxBytes: maxDockerConfigBytes, root });
       const format = basename(path) === '.dockercfg' ? 'dockercfg' : 'config.json';
       const { held, skipped } = holdEntries(parseDockerConfig(content, format), path);
       const what = `in use: the first readable candidate; entries: ${held.length}`;
