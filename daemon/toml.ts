@@ -3,9 +3,10 @@
  * case. Errors name files, lines and settings but never quote a value, because these files hold secrets.
  */
 import { DockerConfigError } from '../src/credentials/docker/docker-config.ts';
-import { TomlDocument } from '../src/policy/configuration/toml.ts';
+import { lineOfError, TomlDocument } from '../src/policy/configuration/toml.ts';
 import { isTable } from '../src/policy/value-kinds/plain.ts';
 import { decodeUtf8, FileError } from '../src/files/read.ts';
+import { isText } from '../src/names/values.ts';
 
 /** The runtime refuses the content of a file. */
 export class InvalidConfig extends Error {
@@ -54,9 +55,8 @@ export function parseTomlDocument(text: string): TomlDocument {
   try {
     return new TomlDocument(text, { bigint: true, maxDepth });
   } catch (error) {
-    const { line, location } = error as { line?: number; location?: { start?: { line?: number } } };
-    const at = line ?? location?.start?.line;
-    const what = at === undefined ? 'it' : `line ${at}`;
+    const line = lineOfError(error);
+    const what = line === undefined ? 'it' : `line ${line}`;
     throw invalid(`${what} is not valid TOML`);
   }
 }
@@ -111,10 +111,6 @@ export function fieldsOf(table: Table, where: string) {
     table: (name: string) => typed(name, 'a table', isTable),
     any: (name: string) => valuesOf(table, name).at(-1),
   };
-}
-
-export function isText(value: unknown): value is string {
-  return typeof value === 'string';
 }
 
 function isTables(value: unknown): value is Table[] {

@@ -9,8 +9,9 @@ import {
   parseStrictReference,
   parseNormalized,
 } from '../../src/images/references/reference.ts';
+import { isText } from '../../src/names/values.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
-import { ConfigFileError, fieldsOf, inFile, invalid, isText, parseTable } from '../toml.ts';
+import { ConfigFileError, fieldsOf, inFile, invalid, parseTable } from '../toml.ts';
 import type { CrioConf } from './crio-conf.ts';
 
 const mirrorUses = ['all', 'digest-only', 'tag-only'] as const;

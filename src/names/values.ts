@@ -12,6 +12,10 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+export function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
 /** Code unit order: the same everywhere, whatever the locale. */
 export function byName(a: string, b: string): number {
   if (a === b) return 0;

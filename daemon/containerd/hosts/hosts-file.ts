@@ -4,13 +4,13 @@
  */
 import { isAbsolute, join } from 'node:path';
 import type { TlsSettings } from '../../../src/http/tls/trust.ts';
+import { isText } from '../../../src/names/values.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { cleanPath, parseGoDuration, parseGoUrl } from '../../go.ts';
 import {
   fieldsOf,
   invalid,
   type InvalidConfig,
-  isText,
   isTexts,
   parseTomlDocument,
   tablesOf,

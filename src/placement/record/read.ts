@@ -6,7 +6,7 @@
 import * as v from 'valibot';
 import type { NodeSelectorRequirement, Pod } from '../../kube/api/objects.ts';
 import { isArchitecture, isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
-import { isRecord, own } from '../../names/values.ts';
+import { isRecord, isText, own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import { isLabelValue } from '../../names/labels.ts';
 import { isLevelKey } from '../../nodes/amd64-level.ts';
@@ -189,10 +189,6 @@ function canRequire(policy: Policy, [key, [value]]: RecordedExpression): boolean
 
 function expressionsOf(list: readonly RecordedExpression[]): readonly NodeSelectorRequirement[] {
   return list.map(([key, values]) => ({ key, operator: 'In', values }));
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string';
 }
 
 function isTextPair(value: unknown): value is readonly [string, string] {

@@ -22,7 +22,7 @@ export function parseToml(text: string): TomlDocument {
   try {
     return new TomlDocument(text, { maxDepth });
   } catch (error) {
-    const line = lineOf(error);
+    const line = lineOfError(error) ?? 1;
     throw new TomlError(unquotedIn(text.split('\n')[line - 1] ?? '') ?? reasonOf(error), line);
   }
 }
@@ -67,11 +67,11 @@ function reasonOf(error: unknown): string {
   return reason.length > maxReason ? `${reason.slice(0, maxReason)}…` : reason;
 }
 
-/** Errors of the grammar have a location, all others a line. */
-function lineOf(error: unknown): number {
+/** Errors of the grammar have a location, most others a line. */
+export function lineOfError(error: unknown): number | undefined {
   const place = error as { line?: unknown; location?: { start?: { line?: unknown } } };
   const line = place.line ?? place.location?.start?.line;
-  return typeof line === 'number' ? line : 1;
+  return typeof line === 'number' ? line : undefined;
 }
 
 /**
