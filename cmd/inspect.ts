@@ -1,7 +1,7 @@
 /** `archwright inspect`: what an agent on this machine finds out about images, by the agent's own code. */
 import { answerFacts } from '../daemon/api/facts.ts';
 import { systemClock } from '../src/async/clock.ts';
-import { describeProblem } from '../src/credentials/problems.ts';
+import { describeSourceProblem } from '../src/credentials/problems.ts';
 import type { CredentialSource } from '../src/credentials/credential.ts';
 import { formatPlatform } from '../src/names/platform.ts';
 import { printable } from '../src/names/printable.ts';
@@ -9,7 +9,7 @@ import { scrub } from '../src/telemetry/scrub.ts';
 import { createPullSecretSource } from '../src/credentials/sources/pull-secrets.ts';
 import type { FactsErrorCode, ImageFacts, ImageFactsSource } from '../src/images/facts/facts.ts';
 import type { Attempt } from '../src/registry/manifest-lookup.ts';
-import { readPullSecrets } from './objects/pull-secrets.ts';
+import { readPullSecretFiles } from './objects/pull-secrets.ts';
 import { close, openCliContext, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, list, objectName, toggle } from './program/flag.ts';
@@ -55,7 +55,7 @@ async function run(invocation: Call): Promise<number> {
   const { positionals, flags, io } = invocation;
   if (positionals.length === 0) throw new UsageError('name at least one image');
   const { output, pullSecret: files, verbose } = flags;
-  const ofPod = files.length === 0 ? undefined : await readPullSecrets(files, io.stdin);
+  const ofPod = files.length === 0 ? undefined : await readPullSecretFiles(files, io.stdin);
   const { results, attempts, sources } = await inspect(invocation, ofPod);
   io.out(output === 'json' ? jsonText({ results }) : describeResults(results));
   if (verbose) {
@@ -150,7 +150,7 @@ function describeSources(
     `  ${source.name}: ${place}\n`,
     ...source
       .problems()
-      .map((problem) => `    ignored: ${printable(describeProblem(problem), maxProblemBytes)}\n`),
+      .map((problem) => `    ignored: ${printable(describeSourceProblem(problem), maxProblemBytes)}\n`),
   ]);
   return scrub(`Credential sources, in order:\n${lines.join('')}`);
 }

@@ -54,18 +54,18 @@ export async function findRuntime(root: string): Promise<FoundRuntime> {
   const named = await namedByKubelet(files);
   if (named) return named;
   const socket = await firstExisting(sockets, files);
-  if (socket !== undefined) return { name: runtimeOf(socket), reason: `${socket} exists` };
+  if (socket !== undefined) return { name: runtimeNameOf(socket), reason: `${socket} exists` };
   const wanted = await namesIn(`${systemDirectory}/multi-user.target.wants`, files);
   for (const service of services.filter((each) => wanted.includes(each)))
     if (!(await isMasked(service, root)))
-      return { name: runtimeOf(service), reason: `${service} is enabled` };
+      return { name: runtimeNameOf(service), reason: `${service} is enabled` };
   const config = await firstExisting(defaultConfigPathCandidates, files);
   if (config !== undefined)
     return { name: 'containerd', reason: `${config} exists, and crio.service is not enabled` };
   return { name: 'cri-o', reason: 'there are files of CRI-O in /etc/crio, and none of containerd' };
 }
 
-function runtimeOf(name: string): RuntimeName {
+function runtimeNameOf(name: string): RuntimeName {
   return name.includes('crio') ? 'cri-o' : 'containerd';
 }
 
@@ -86,7 +86,7 @@ async function namedByKubelet(files: NodeFiles): Promise<FoundRuntime | undefine
 function runtimeNamed(text = ''): RuntimeName | undefined {
   const [, socket = ''] =
     /(?<![\w.]|\w-)container-?runtime-?endpoint["']?[\s:=]+["']?([^\s"']+)/i.exec(text) ?? [];
-  return /crio|containerd/.test(socket) ? runtimeOf(socket) : undefined;
+  return /crio|containerd/.test(socket) ? runtimeNameOf(socket) : undefined;
 }
 
 /** A link to /dev/null masks a service (systemctl(1)). */

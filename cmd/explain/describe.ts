@@ -43,7 +43,7 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
       ],
       indent,
     ),
-    paragraph(imagesOf(decision.images)),
+    paragraph(imageTable(decision.images)),
     paragraph(lines(decision.images.flatMap(errorOf))),
     paragraph(lines(broken.map(brokenLine))),
     paragraph(table([['RULE', 'WHY'], ...reasonsOf(decision)], indent)),
@@ -129,7 +129,7 @@ function describeWidened({ nodeSelector, expressions }: Widened): string {
   return [...labels, ...terms].join('; ');
 }
 
-function imagesOf(images: readonly ImageVerdict[]): string {
+function imageTable(images: readonly ImageVerdict[]): string {
   if (images.length === 0) return '';
   const header = ['IMAGE', 'USED BY', 'ARCHITECTURES', 'SOURCE', 'CREDENTIAL', 'ENDPOINT'];
   return table([header, ...images.map(imageRow)], indent);

@@ -2,7 +2,7 @@
 import { printable } from '../../src/names/printable.ts';
 import { counted } from '../program/table.ts';
 import type { Installation, ReadReplica, WarningEvent } from './installation.ts';
-import { poolOf, type Replica, type Workload } from './replicas.ts';
+import { agentPoolOf, type Replica, type Workload } from './replicas.ts';
 
 const maxMessageBytes = 300;
 /** Pods that fail for the same reason are one line. */
@@ -104,7 +104,7 @@ export function daemonSetProblems(
   if (desired === 0)
     return [`${label}: no node is selected; see agentNodes, agent.nodeSelector and agent.affinity`];
   if (ready >= desired) return [];
-  const own = replicas.filter(({ part, pool }) => part === 'agent' && pool === poolOf(daemonSet));
+  const own = replicas.filter(({ part, pool }) => part === 'agent' && pool === agentPoolOf(daemonSet));
   // An event about pods that exist now is out of date, as is one about an earlier DaemonSet of this name.
   const isAboutThis = ({ kind, name: of, uid }: WarningEvent): boolean =>
     kind === 'DaemonSet' && of === name && (uid === undefined || uid === daemonSet.metadata?.uid);

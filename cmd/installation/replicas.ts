@@ -61,7 +61,7 @@ export async function listWorkloads(
   return await Array.fromAsync(objectsOf<Workload>(client, path, { signal, query }));
 }
 
-export function poolOf({ metadata }: KubeObject): string | undefined {
+export function agentPoolOf({ metadata }: KubeObject): string | undefined {
   return metadata?.labels?.[poolLabel];
 }
 
@@ -84,7 +84,7 @@ function replicaOf({ metadata, spec, status }: PodWithStatus, namespace: string)
     address: status?.podIP,
     image: container.image ?? '',
     /** Name of its pool of nodes; only agents have one. */
-    pool: poolOf({ metadata }),
+    pool: agentPoolOf({ metadata }),
     isReady: isReady(status),
     /** Its container runs, so its metrics can be read. */
     isRunning: status?.phase === 'Running' && !hasCrashed && state?.waiting === undefined,

@@ -16,7 +16,7 @@ const keys = { config: '.dockerconfigjson', legacy: '.dockercfg' } as const;
 const anyRepository = 'docker.io/library/scratch';
 
 /** @param files in the order of precedence @throws UsageError for a file without a usable pull secret */
-export async function readPullSecrets(
+export async function readPullSecretFiles(
   files: readonly string[],
   stdin: NodeJS.ReadableStream,
 ): Promise<CredentialSource> {

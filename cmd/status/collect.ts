@@ -8,7 +8,7 @@ import {
   type ReadReplica,
 } from '../installation/installation.ts';
 import { configurationHashOf, leads } from '../installation/problems.ts';
-import { poolOf } from '../installation/replicas.ts';
+import { agentPoolOf } from '../installation/replicas.ts';
 import type { Samples } from '../installation/scrape.ts';
 import { carriesGate } from '../../src/controller/state/waiting-pods.ts';
 import { idOfEvent } from '../../src/controller/features/credential-problems/credential-problems.ts';
@@ -57,7 +57,7 @@ export async function collectStatus(reader: InstallationReader) {
     nodes,
     agents: installation.daemonSets.map((each) => ({
       daemonSet: each.metadata?.name ?? '',
-      pool: poolOf(each),
+      pool: agentPoolOf(each),
       wanted: each.status?.desiredNumberScheduled ?? 0,
       ready: each.status?.numberReady ?? 0,
     })),

@@ -5,7 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CredentialError, type CredentialSource, serviceAccountOf } from '../credentials/credential.ts';
-import { describeProblem } from '../credentials/problems.ts';
+import { describeSourceProblem } from '../credentials/problems.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { FactsCache } from '../images/cache/cache.ts';
 import {
@@ -157,5 +157,5 @@ function withHint(facts: ImageFacts, source: CredentialSource): ImageFacts {
   const { error } = facts;
   const [problem] = source.problems();
   if (error === undefined || problem === undefined || !preventable.has(error.code)) return facts;
-  return { ...facts, error: { ...error, hint: `pull secret ${describeProblem(problem)}` } };
+  return { ...facts, error: { ...error, hint: `pull secret ${describeSourceProblem(problem)}` } };
 }

@@ -33,6 +33,6 @@ export function readProblems(value: unknown): readonly SourceProblem[] {
 }
 
 /** One line for people. Most messages of files already begin with the file. */
-export function describeProblem({ origin, message }: SourceProblem): string {
+export function describeSourceProblem({ origin, message }: SourceProblem): string {
   return message.startsWith(origin) ? message : `${origin}: ${message}`;
 }

@@ -29,7 +29,7 @@ import { isDigest } from './manifests/manifest.ts';
 import { createGuardedSend } from './net/guarded-client.ts';
 import { createDockerHubLimit } from './net/docker-hub-limit.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { isUnreachable, mostHelpful, rankOf, registryError, type Failure } from './outcome.ts';
+import { isUnreachable, mostHelpful, rankOf, registryError, type FailedAttempt } from './outcome.ts';
 
 export interface RegistryClientOptions {
   /** Source of proxy variables and `SSL_CERT_FILE`. Default: `process.env`. */
@@ -83,7 +83,7 @@ async function firstSuccess<Result>(
   visit: (endpoint: EndpointLookup) => Promise<Result>,
 ): Promise<Result> {
   const endpoints = eligible(lookup.endpoints, lookup.reference);
-  const failures = new Map<string, Failure>();
+  const failures = new Map<string, FailedAttempt>();
   const answered = new Set<string>();
   for (const credential of credentialsOf(lookup)) {
     let reached = false;

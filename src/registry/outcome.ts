@@ -163,7 +163,7 @@ export function rankOf(error: RegistryError, isOrigin: boolean): number {
 }
 
 /** A failed attempt at one endpoint with one credential. */
-export interface Failure {
+export interface FailedAttempt {
   readonly error: RegistryError;
   readonly rank: number;
   /** Index of the endpoint. */
@@ -176,9 +176,9 @@ export interface Failure {
  * accepted has seen that the image is absent, so refusals of other credentials there, and of earlier mirrors,
  * are only mentioned.
  */
-export function mostHelpful(failures: readonly Failure[]): RegistryError | undefined {
+export function mostHelpful(failures: readonly FailedAttempt[]): RegistryError | undefined {
   const seenAt = Math.max(...failures.map(({ error, endpoint }) => (error.isAccepted ? endpoint : -1)));
-  const isMoot = ({ error, endpoint }: Failure): boolean => endpoint <= seenAt && isRefusal(error);
+  const isMoot = ({ error, endpoint }: FailedAttempt): boolean => endpoint <= seenAt && isRefusal(error);
   const [best] = failures
     .filter((failure) => !isMoot(failure))
     .toReversed()

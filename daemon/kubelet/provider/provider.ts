@@ -27,7 +27,7 @@ export interface ProviderOptions extends Plugin {
   readonly clock: Clock;
   /** Required by providers with `tokenAttributes`. */
   readonly tokens?: ServiceAccountTokens | undefined;
-  readonly onFailure?: ((failure: Failure) => void) | undefined;
+  readonly onFailure?: ((failure: PluginFailure) => void) | undefined;
 }
 
 export interface Provision {
@@ -61,11 +61,12 @@ export class Provider {
   readonly #cache: CredentialCache;
   readonly #runs = new SingleFlight<ProviderResponse>();
   /** Of runs and of token requests, oldest first. */
-  readonly #failures = new BoundedMap<string, Failure & { readonly until: number; readonly ms: number }>(
-    maxKeys,
-  );
+  readonly #failures = new BoundedMap<
+    string,
+    PluginFailure & { readonly until: number; readonly ms: number }
+  >(maxKeys);
   /** The last response, if it had a login without user name or password. */
-  #emptyLogin: Failure | undefined;
+  #emptyLogin: PluginFailure | undefined;
 
   constructor(options: ProviderOptions) {
     this.config = options.config;
@@ -99,7 +100,7 @@ export class Provider {
   }
 
   /** The latest failure without a later success. */
-  lastFailure(): Failure | undefined {
+  lastFailure(): PluginFailure | undefined {
     return [...this.#failures.values()].at(-1) ?? this.#emptyLogin;
   }
 
@@ -205,7 +206,7 @@ const baseKeys: ReadonlyMap<string, (image: string) => string> = new Map([
   ['Global', () => globalKey],
 ]);
 
-export interface Failure {
+export interface PluginFailure {
   readonly image: string;
   readonly error: PluginError;
 }

@@ -11,7 +11,7 @@ import { withoutScheme } from './pulled-images.ts';
 /** `higher`: than that of the node. The program names no level. */
 export type MissedLevel = Amd64Level | 'higher';
 
-export type Failure =
+export type ProgramFailure =
   { readonly kind: 'exec-format' } | { readonly kind: 'cpu-level'; readonly missed: MissedLevel };
 
 export interface Suspect {
@@ -21,7 +21,7 @@ export interface Suspect {
   /** Pulled reference, by digest. */
   readonly pulled: string;
   /** From the termination message. Absent: the log decides. */
-  readonly failure?: Failure;
+  readonly failure?: ProgramFailure;
   /** Whether the log of the previous container is needed. */
   readonly previous: boolean;
 }
@@ -53,7 +53,7 @@ const wholeText = /^exec \/?[^\n]{0,4096}: exec format error\s*$/;
 const exitCodes: ReadonlySet<number | undefined> = new Set([1, 127, 255]);
 
 /** @param text a termination message, or the end of a log */
-export function failureIn(text: string | undefined): Failure | undefined {
+export function failureIn(text: string | undefined): ProgramFailure | undefined {
   if (text === undefined) return undefined;
   if (wholeText.test(text)) return { kind: 'exec-format' };
   const missed = missedLevelIn(text);

@@ -16,7 +16,7 @@ import type {
 } from '../credential.ts';
 import { contentOf, textFingerprint } from '../identity.ts';
 import { createKeyring, type Keyring } from '../keyring/keyring.ts';
-import { describeProblem } from '../problems.ts';
+import { describeSourceProblem } from '../problems.ts';
 
 const liveSourceNames = [
   'registry-toml',
@@ -161,8 +161,8 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
   async #readState(): Promise<State<Found>> {
     const { content, ...reading } = await this.read();
     const problems = reading.problems.map((each): SourceProblem => ({ source: this.name, ...each }));
-    const known = new Set(this.#state.problems.map(describeProblem));
-    for (const { origin, message } of problems.filter((each) => !known.has(describeProblem(each))))
+    const known = new Set(this.#state.problems.map(describeSourceProblem));
+    for (const { origin, message } of problems.filter((each) => !known.has(describeSourceProblem(each))))
       this.#log?.warn({ origin, problem: message }, this.#options.problemText);
     const id = hashOf(content);
     const fingerprint =

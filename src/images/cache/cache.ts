@@ -28,7 +28,7 @@ import {
   isForOthers,
   knownOf,
   type Entry,
-  type Failure,
+  type LookupFailure,
   type Known,
   keyOf,
   keyOfLookup,
@@ -276,7 +276,7 @@ export class FactsCache {
   }
 
   /** What is remembered of a failure. */
-  #failure({ image, serviceAccount }: ImageRequest, { error, retryAt }: Failure): ImageFacts {
+  #failure({ image, serviceAccount }: ImageRequest, { error, retryAt }: LookupFailure): ImageFacts {
     const retryAfterMs = this.#untilMs(retryAt);
     const credentialSource = serviceAccount ? 'service-account' : 'anonymous';
     const origin = { source: 'memory', credentialSource } as const;

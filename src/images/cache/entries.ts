@@ -14,7 +14,7 @@ import {
   nextFailure,
   type Details,
   type Entry,
-  type Failure,
+  type LookupFailure,
   type Known,
   keyOf,
   scopedKey,
@@ -103,7 +103,7 @@ export class Entries {
   }
 
   /** Remembers a failed lookup. Only `not-found` ends what is known. */
-  fail(image: OfNamespace, scope: string, error: FactsError): Failure {
+  fail(image: OfNamespace, scope: string, error: FactsError): LookupFailure {
     const entry = this.#at(image, scope);
     const failure = nextFailure(entry.failure, error, this.#clock);
     this.#put({ ...entry, failure, known: error.code === 'not-found' ? undefined : entry.known });

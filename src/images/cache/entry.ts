@@ -19,7 +19,7 @@ export interface Known {
   readonly confirmedAt: string;
 }
 
-export interface Failure {
+export interface LookupFailure {
   readonly error: FactsError;
   /** In a row. */
   readonly attempts: number;
@@ -35,7 +35,7 @@ export interface Entry {
   /** Since it was added, or spared from eviction (`entries.ts`). */
   isUsed: boolean;
   readonly known: Known | undefined;
-  readonly failure: Failure | undefined;
+  readonly failure: LookupFailure | undefined;
   /** Its tag drifted at this time: older facts do not count. */
   readonly driftedAt: number;
 }
@@ -74,10 +74,10 @@ export function isForOthers(shared: Entry | undefined, request: ImageRequest): b
  * so that images that failed together are not looked up together.
  */
 export function nextFailure(
-  previous: Failure | undefined,
+  previous: LookupFailure | undefined,
   { retryAfterMs, ...error }: FactsError,
   clock: Pick<Clock, 'monotonic' | 'random'>,
-): Failure {
+): LookupFailure {
   const now = clock.monotonic();
   const isRepeated = previous !== undefined && now < previous.retryAt + backOff.mostMs;
   const attempts = isRepeated ? previous.attempts + 1 : 1;

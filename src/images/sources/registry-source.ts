@@ -9,7 +9,7 @@ import {
   type MatchedCredential,
   type SourceProblem,
 } from '../../credentials/credential.ts';
-import { boundedProblems, describeProblem } from '../../credentials/problems.ts';
+import { boundedProblems, describeSourceProblem } from '../../credentials/problems.ts';
 import type { Endpoint, EndpointSource } from '../../registry/endpoints/endpoint.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { RegistryError, type ManifestResult, type TagList } from '../../registry/manifest-lookup.ts';
@@ -168,7 +168,7 @@ async function accessTo(
 /** The kubelet has the same problem, so a pull secret is only a way around it. */
 function pluginAdvice(problems: readonly SourceProblem[]): string | undefined {
   const [first] = boundedProblems(problems);
-  return first && `the node's credential plugin gave none: ${describeProblem(first)}`;
+  return first && `the node's credential plugin gave none: ${describeSourceProblem(first)}`;
 }
 
 const notAnImage = {

@@ -22,7 +22,8 @@ const exceptions: Readonly<Record<string, string>> = {
   'cmd/explain/policies.ts readNodeClasses': 'gets objects from the API server; parses nothing',
   'cmd/explain/policies.ts readPolicies': 'gets objects from the API server; parses nothing',
   'cmd/installation/installation.ts readInstallation': 'gets objects from the API server; parses nothing',
-  'cmd/objects/pull-secrets.ts readPullSecrets': 'reads files; manifest files and pull secrets have targets',
+  'cmd/objects/pull-secrets.ts readPullSecretFiles':
+    'reads files; manifest files and pull secrets have targets',
   'cmd/objects/documents.ts readText': 'reads a file; parseObjects has a target',
   'cmd/objects/documents.ts readStandardInput': 'reads bytes',
   'cmd/report/prices/prices.ts readPrices': 'reads a file; parsePrices has a target',

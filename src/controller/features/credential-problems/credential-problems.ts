@@ -2,7 +2,7 @@
  * Reports on the agents' DaemonSets which credentials their nodes do not use, and why: a missing, misnamed or
  * malformed file, or a failing plugin. Nodes with one problem share an event, repeated while it lasts.
  */
-import { describeProblem } from '../../../credentials/problems.ts';
+import { describeSourceProblem } from '../../../credentials/problems.ts';
 import type { SourceProblem } from '../../../credentials/credential.ts';
 import type { OwnerReference } from '../../../kube/api/objects.ts';
 import { listed } from '../../../names/printable.ts';
@@ -75,7 +75,7 @@ function createReports(leader: LeaderContext): () => void {
     const reports = new Map([...reportsOf(leader)].slice(0, maxReported));
     for (const { daemonSet, problem, nodes } of reporter.dueOf(reports)) {
       const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
-      const message = `${names}${notUsed}${describeProblem(problem)}`;
+      const message = `${names}${notUsed}${describeSourceProblem(problem)}`;
       events.record(referenceOf(namespace, daemonSet), {
         type: 'Warning',
         reason: 'CredentialProblem',
@@ -83,7 +83,9 @@ function createReports(leader: LeaderContext): () => void {
       });
     }
     count.set(reports.size);
-    setInfo({ ids: [...reports.values()].map(({ problem }) => idOf(describeProblem(problem))).join(' ') });
+    setInfo({
+      ids: [...reports.values()].map(({ problem }) => idOf(describeSourceProblem(problem))).join(' '),
+    });
   };
 }
 

@@ -21,7 +21,7 @@ import { isDaemon } from '../../pods/workload.ts';
 import { formOf } from '../../../placement/rules/images/fit.ts';
 import { noteBroken, pruneBroken } from './broken-notes.ts';
 import { blameOf, describeBlame, describeLevel, levelOfNode, neededLevel } from './causes.ts';
-import { failureIn, suspectsOf, type Failure, type Suspect } from '../../pods/suspects.ts';
+import { failureIn, suspectsOf, type ProgramFailure, type Suspect } from '../../pods/suspects.ts';
 
 const execFormatErrors = counter(
   'archwright_exec_format_errors_total',
@@ -172,7 +172,7 @@ function createMonitor(leader: LeaderContext) {
     pod: RunningPod,
     suspect: Suspect,
     node: KnownNode,
-    failure: Failure,
+    failure: ProgramFailure,
   ): Promise<boolean> {
     const { architecture } = node;
     const record = (reason: string, message: string, ...subject: readonly unknown[]): void =>

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import t, { type Test } from 'tap';
-import { type Failure, Provider } from '../../../../daemon/kubelet/provider/provider.ts';
+import { type PluginFailure, Provider } from '../../../../daemon/kubelet/provider/provider.ts';
 import type { TokenAttributes } from '../../../../daemon/kubelet/config/provider-config.ts';
 import type { ProviderRequest } from '../../../../daemon/kubelet/run/execute.ts';
 import {
@@ -31,7 +31,7 @@ function world(
 ) {
   const requests: ProviderRequest[] = [];
   const tokenRequests: unknown[] = [];
-  const failures: Failure[] = [];
+  const failures: PluginFailure[] = [];
   const clock = createFakeClock();
   let password = 'pass';
   let refusal: string | undefined;
