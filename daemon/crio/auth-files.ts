@@ -202,7 +202,7 @@ export class CredentialHelpers {
     const commandOf = async (plugin: string) =>
       hostCommand(this.#hostRoot, await findProgram(plugin, environment, this.#hostRoot), ['get']);
     const credential = await this.#answers.get(`${name} ${host}`, async () => {
-      const leave = await this.#places.of(name).enter(host, this.#stop);
+      const leave = await this.#places.get(name).enter(host, this.#stop);
       try {
         const value = await askHelper(name, host, commandOf, { env: environment }, this.#stop);
         return { value, expiresAt: this.#clock.monotonic() + helperAnswerMs };

@@ -118,7 +118,7 @@ export class FairSemaphores {
   }
 
   /** For a caller that enters at once. */
-  of(resource: string): FairSemaphore {
+  get(resource: string): FairSemaphore {
     const known = this.#byResource.get(resource);
     if (known) return known;
     for (const [name, { isIdle }] of this.#byResource) if (isIdle) this.#byResource.delete(name);

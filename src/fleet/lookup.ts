@@ -96,7 +96,7 @@ export async function lookUp(
   /** The pod's pull credentials go only with this request. @param limitMs includes waiting for a place */
   async function send(url: string, limitMs: number, within: AbortSignal): Promise<ImageFacts> {
     const endsAt = clock.monotonic() + limitMs - answerMarginMs;
-    const leave = await places.of(url).enter(request.namespace ?? '', within);
+    const leave = await places.get(url).enter(request.namespace ?? '', within);
     const body = bodyOf(request, Math.max(1, Math.floor(endsAt - clock.monotonic())));
     const call = { body, signal: within, maxBytes: maxLineBytes };
     return factsIn(await connection.json(url, agentPaths.facts, call).finally(leave), request);

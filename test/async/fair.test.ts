@@ -125,12 +125,12 @@ t.test('attack: eight keys cannot fill the queue', async (t) => {
 
 t.test('resources are independent, and exist only while in use', async (t) => {
   const semaphores = new FairSemaphores({ places: 1 });
-  const leave = await semaphores.of('one').enter('a', neverAborted);
-  const one = semaphores.of('one');
-  (await semaphores.of('two').enter('a', neverAborted))();
-  t.equal(semaphores.of('one'), one);
+  const leave = await semaphores.get('one').enter('a', neverAborted);
+  const one = semaphores.get('one');
+  (await semaphores.get('two').enter('a', neverAborted))();
+  t.equal(semaphores.get('one'), one);
   leave();
-  t.equal(semaphores.of('one'), one, 'while no other resource is new');
-  semaphores.of('three');
-  t.not(semaphores.of('one'), one);
+  t.equal(semaphores.get('one'), one, 'while no other resource is new');
+  semaphores.get('three');
+  t.not(semaphores.get('one'), one);
 });

@@ -54,7 +54,7 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
   const { hostRoot, meter, places, stop } = options;
   return async (request, abandoned, namespace = '') => {
     const leave = await places
-      .of(plugin)
+      .get(plugin)
       .enter(namespace, AbortSignal.any([stop, abandoned]))
       .catch(() => {
         throw new PluginError('stopped', 'no caller waits for the answer any more');

@@ -21,7 +21,7 @@ export function createLookupPlaces(places: number, placesPerHost: number) {
   const ofUnproven = new FairSemaphore({ ...unproven, places: Math.min(unproven.places, placesPerHost) });
   /** Hosts that gave facts at their last lookup. */
   const proven = new BoundedMap<string, true>(maxHosts);
-  const ofHost = (host: string) => (proven.get(host) ? ofHosts.of(host) : ofUnproven);
+  const ofHost = (host: string) => (proven.get(host) ? ofHosts.get(host) : ofUnproven);
 
   return {
     /** A place, if one is free. */
