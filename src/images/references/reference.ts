@@ -20,7 +20,10 @@ export interface Reference {
   readonly text: string;
 }
 
-/** Limit of what others send. A host name has at most 253 characters, a path 255, a tag 128, a digest 135. */
+/**
+ * Limit of what others send; longer texts are not cached. A host name has at most 253 characters, a path 255, a
+ * tag 128, a digest 135.
+ */
 export const maxImageLength = 1024;
 
 export const defaultDomain = 'docker.io';
@@ -110,9 +113,6 @@ function looksLikeDomain(head: string): boolean {
 /** As many images as a large cluster uses at a time; about 2 MiB. */
 const maxCached = 4096;
 
-/** Longer texts are not cached. A path has up to 255 characters, a tag 128, a digest 135. */
-export const maxCachedLength = 1024;
-
 /** A `parseReference` that remembers, so that an image that is used again and again is parsed once. */
 export function createReferenceCache(): (image: string) => Reference {
   const parsed = new BoundedMap<string, Reference>(maxCached);
@@ -121,7 +121,7 @@ export function createReferenceCache(): (image: string) => Reference {
     const known = parsed.peek(image);
     if (known) return known;
     const reference = parseReference(image);
-    if (image.length <= maxCachedLength) parsed.set(image, reference);
+    if (image.length <= maxImageLength) parsed.set(image, reference);
     return reference;
   };
 }

@@ -5,7 +5,7 @@ import {
   parseNormalized,
   parseReference,
   createReferenceCache,
-  maxCachedLength,
+  maxImageLength,
   parseStrictReference,
 } from '../../../src/images/references/reference.ts';
 import { withUserMs } from '../../support/cpu-time.ts';
@@ -151,7 +151,7 @@ t.test('short references are parsed once', async (t) => {
   t.equal(parse('nginx').repository, 'docker.io/library/nginx');
   t.throws(() => parse('NGINX'), { name: 'InvalidReference' });
   t.throws(() => parse('NGINX'), { name: 'InvalidReference' });
-  const long = `${'a.'.repeat(maxCachedLength)}b/c`;
+  const long = `${'a.'.repeat(maxImageLength)}b/c`;
   t.not(parse(long), parse(long), 'long ones are not cached');
   t.strictSame(parse(long), parse(long));
 });
