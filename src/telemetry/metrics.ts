@@ -41,25 +41,25 @@ export type Metrics = ReturnType<typeof createMetrics>;
 
 const other = 'other';
 
-type Made = prom.Counter | prom.Gauge | prom.Histogram;
+type Metric = prom.Counter | prom.Gauge | prom.Histogram;
 
 /** Makes an empty registry, which all parts of the program share. */
 export function createMetrics() {
   const registry = new prom.Registry();
-  const known = new Map<string, { readonly spec: string; readonly made: Made }>();
+  const known = new Map<string, { readonly spec: string; readonly metric: Metric }>();
   const updates = new Set<() => void>();
 
-  function metric(spec: MetricSpec): Made {
+  function metricOf(spec: MetricSpec): Metric {
     const identity = JSON.stringify(spec);
     const existing = known.get(spec.name);
     if (existing && existing.spec !== identity) throw new TypeError(`${spec.name} has two descriptions`);
-    if (existing) return existing.made;
-    const made = make(spec, registry);
-    known.set(spec.name, { spec: identity, made });
+    if (existing) return existing.metric;
+    const metric = make(spec, registry);
+    known.set(spec.name, { spec: identity, metric });
     for (const labels of combinations(spec)) {
-      if (!(made instanceof prom.Histogram)) made.labels(labels).inc(0);
+      if (!(metric instanceof prom.Histogram)) metric.labels(labels).inc(0);
     }
-    return made;
+    return metric;
   }
 
   function child(
@@ -67,9 +67,9 @@ export function createMetrics() {
     spec: MetricSpec,
     labels: LabelValues = {},
   ): Counter & Gauge & Histogram {
-    const made = metric(spec) as { labels(values: LabelValues): unknown };
+    const metric = metricOf(spec) as { labels(values: LabelValues): unknown };
     if (spec.type !== type) throw new TypeError(`${spec.name} is not a ${type}`);
-    return made.labels(bounded(spec, labels)) as Counter & Gauge & Histogram;
+    return metric.labels(bounded(spec, labels)) as Counter & Gauge & Histogram;
   }
 
   return {
@@ -79,10 +79,10 @@ export function createMetrics() {
     histogram: (spec: MetricSpec, labels?: LabelValues): Histogram => child('histogram', spec, labels),
     /** A gauge with one series, always 1. @returns sets its labels, which may have any value */
     info: (spec: MetricSpec) => {
-      const made = metric(spec) as prom.Gauge;
+      const gauge = metricOf(spec) as prom.Gauge;
       return (labels: LabelValues): void => {
-        made.reset();
-        made.labels(labels).set(1);
+        gauge.reset();
+        gauge.labels(labels).set(1);
       };
     },
     /** Runs before each scrape, to set gauges. @returns cancels it */
@@ -127,7 +127,7 @@ export function itemCounts(metrics: Pick<Metrics, 'gauge'>, spec: MetricSpec) {
   };
 }
 
-function make(spec: MetricSpec, registry: prom.Registry): Made {
+function make(spec: MetricSpec, registry: prom.Registry): Metric {
   const base = {
     name: spec.name,
     help: spec.help,
