@@ -29,7 +29,7 @@ export function decide(input: PlacementInput): PlacementDecision {
   const preference = preferredOf(now, draft);
   const { required } = preference;
   const tolerations = addedTolerations(now, draft, required);
-  const labels = nodeLabelsOf(now.policy, now.labels, draft, required);
+  const labels = nodeLabelsOf(now, draft, required);
   const classes = restrictToClasses(now, draft, required);
   const nodes = excludedNodesOf(now, draft, required, classes.hostnames);
 

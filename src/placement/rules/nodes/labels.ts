@@ -75,8 +75,10 @@ export function describeLabels(labels: Labels): string {
 }
 
 export function nodeLabelsOf(
-  policy: Policy,
-  { matched, contradicted }: ReturnType<typeof possibleLabels>,
+  {
+    policy,
+    labels: { matched, contradicted },
+  }: { readonly policy: Policy; readonly labels: ReturnType<typeof possibleLabels> },
   // Nodes of the architectures that the pod named itself need no labels.
   { keptArchitectures: kept = [] }: Pick<Draft, 'keptArchitectures'>,
   required: readonly string[] | undefined,
