@@ -7,13 +7,13 @@ import { createHash } from 'node:crypto';
 import * as v from 'valibot';
 import { parseJson } from '../../http/json.ts';
 import { isDigest } from '../../registry/manifests/manifest.ts';
+import { maxPlatforms } from '../facts/wire.ts';
 import { maxImageLength } from '../references/reference.ts';
 
 /** More than people would read. */
 export const maxDriftedTags = 1000;
 /** All notes together: a ConfigMap may have 1 MiB. */
 export const maxDriftedBytes = 900 * 1024;
-const maxPlatforms = 64;
 /** Operating system, architecture and variant have at most 63 characters each. */
 const maxPlatformLength = 200;
 
