@@ -5,7 +5,7 @@
  * owner.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { secretText, type KubeObject, type Secret as KubeSecret } from '../kube/api/objects.ts';
+import { secretText, type KubeObject } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
 import { pathSecretKeys } from '../names/keys.ts';
@@ -56,7 +56,7 @@ export function watchRecordKey(options: NamedObject) {
     ...options,
     path: paths.secrets(namespace),
     trim: (object) => {
-      const text = secretText(object as KubeSecret, pathSecretKeys.recordKey);
+      const text = secretText(object, pathSecretKeys.recordKey);
       return text ? secret(text) : undefined;
     },
   });
