@@ -104,5 +104,3 @@ function bytesOf(object: unknown): number {
 function namespaceOf(key: string): string {
   return key.slice(0, key.indexOf('/'));
 }
-
-/** The objects of a watch, by namespace and by name. Objects without a namespace have the empty one. */
