@@ -1,5 +1,6 @@
 /** Programs that are run for what they print: docker credential helpers, and the node's runtime for its version. */
 import { basename, dirname } from 'node:path';
+import { systemClock, type Clock } from '../src/async/clock.ts';
 import type { Credential, Problem } from '../src/credentials/credential.ts';
 import {
   HelperConfigError,
@@ -75,17 +76,30 @@ export interface FoundVersion {
 
 export type VersionFinder = ReturnType<typeof createVersionFinder>;
 
-/** A program runs once in the node's root, and again after it was replaced. @param stop kills a running program */
-export function createVersionFinder(program: VersionedProgram, hostRoot: string, stop: AbortSignal) {
-  let last: { readonly identity: string; readonly found: FoundVersion } | undefined;
+/** A disk was busy, or a mode was wrong: neither changes the program's file. */
+const tryAgainMs = 60_000;
+
+/**
+ * A program runs once in the node's root, and again after it was replaced; while its version is unknown, each minute.
+ * @param stop kills a running program
+ */
+export function createVersionFinder(
+  program: VersionedProgram,
+  hostRoot: string,
+  stop: AbortSignal,
+  clock: Pick<Clock, 'monotonic'> = systemClock,
+) {
+  let last: { readonly identity: string; readonly found: FoundVersion; readonly until: number } | undefined;
   return async (paths: readonly string[]): Promise<FoundVersion> => {
     for (const path of paths) {
       const stats = await statPath(path, hostRoot).catch(() => undefined);
       if (stats === undefined) continue;
       const identity = [path, stats.dev, stats.ino, stats.size, stats.mtimeMs].join(' ');
-      if (last?.identity !== identity)
-        last = { identity, found: await runVersion(program, path, hostRoot, stop) };
-      return last.found;
+      if (last?.identity === identity && clock.monotonic() < last.until) return last.found;
+      const found = await runVersion(program, path, hostRoot, stop);
+      const until = found.version === undefined ? clock.monotonic() + tryAgainMs : Infinity;
+      last = { identity, found, until };
+      return found;
     }
     return {};
   };

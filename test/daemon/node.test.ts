@@ -3,6 +3,7 @@ import { symlinkSync, chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { findRuntime } from '../../daemon/find-runtime.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 import { like } from '../support/like.ts';
 import { writeFiles } from '../support/write-files.ts';
 import { containerdProgram } from '../../daemon/containerd/config/rules.ts';
@@ -90,9 +91,10 @@ function finder(t: Test, scripts: Readonly<Record<string, string>>) {
   for (const [name, text] of Object.entries(scripts)) write(name, text);
   const stop = new AbortController();
   t.teardown(() => stop.abort());
-  const made = createVersionFinder(containerdProgram, '/', stop.signal);
+  const clock = createFakeClock();
+  const made = createVersionFinder(containerdProgram, '/', stop.signal, clock);
   const path = (name: string) => join(dir, name);
-  return { find: (...names: string[]) => made(names.map(path)), write, path };
+  return { find: (...names: string[]) => made(names.map(path)), write, path, clock };
 }
 
 t.test('versions are read from the output of programs', async (t) => {
@@ -145,6 +147,18 @@ t.test('a program runs once, and again after it was replaced', async (t) => {
   t.strictSame(await find('link'), { version: 'v3.0.0' });
   write('q', 'echo "containerd x v3.0.1 y" # longer');
   t.strictSame(await find('link'), { version: 'v3.0.1' });
+});
+
+t.test('while the version is unknown, the program runs again each minute', async (t) => {
+  const { find, path, clock } = finder(t, { p: 'echo "containerd x v1.7.0 y"' });
+  chmodSync(path('p'), 0o777);
+  const { problem } = await find('p');
+  like(t, problem, { message: /chmod go-w it/ });
+  chmodSync(path('p'), 0o755);
+  await clock.advance(59_999);
+  t.strictSame(await find('p'), { problem });
+  await clock.advance(1);
+  t.strictSame(await find('p'), { version: 'v1.7.0' });
 });
 
 interface Proc {
