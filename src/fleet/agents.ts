@@ -23,6 +23,8 @@ import { AgentError, agentPaths, type AgentConnection } from './connection.ts';
 import { Ranking, type AgentAddress, type Discovery } from './discovery.ts';
 
 interface Agent {
+  /** As discovery knows it. */
+  readonly node: string | undefined;
   info?: Omit<NonNullable<ReturnType<typeof readAgentInfo>>, 'dockerHub'>;
   /** Only while it answers. */
   dockerHub?: RequestLimit | undefined;
@@ -115,7 +117,7 @@ export class Agents {
   /** The agent did not answer, although it had the time. */
   failed(url: string, problem: string): void {
     const agent = this.#byUrl.get(url);
-    if (agent) Object.assign(agent, { problem, dueAt: 0, dockerHub: undefined } satisfies Agent);
+    if (agent) fail(agent, problem);
   }
 
   /** Resolves after the requests for `/v1/info` that have begun, at the latest with `signal`. */
@@ -124,9 +126,11 @@ export class Agents {
   }
 
   #discover(): void {
-    const urls = new Set(this.#options.discovery.current().map(({ url }) => url));
-    for (const url of this.#byUrl.keys()) if (!urls.has(url)) this.#byUrl.delete(url);
-    for (const url of urls) if (!this.#byUrl.has(url)) this.#byUrl.set(url, { dueAt: 0 });
+    const nodes = new Map(this.#options.discovery.current().map(({ url, node }) => [url, node]));
+    // An address can move to another node, of which the old answer says nothing.
+    for (const [url, { node }] of this.#byUrl)
+      if (!nodes.has(url) || nodes.get(url) !== node) this.#byUrl.delete(url);
+    for (const [url, node] of nodes) if (!this.#byUrl.has(url)) this.#byUrl.set(url, { node, dueAt: 0 });
     this.#view = undefined;
     this.#updateDue();
   }
@@ -168,7 +172,7 @@ export class Agents {
       const reason = messageOf(error);
       if (agent.problem === undefined && !closing.aborted)
         log.info({ agent: url, reason }, 'an agent does not answer');
-      this.failed(url, reason);
+      fail(agent, reason);
     }
   }
 
@@ -187,11 +191,16 @@ export class Agents {
   }
 }
 
+/** It is asked again in the next round. */
+function fail(agent: Agent, problem: string): void {
+  Object.assign(agent, { problem, dueAt: 0, dockerHub: undefined } satisfies Partial<Agent>);
+}
+
 /** What follows from the table: the order of agents, groups with a known fingerprint, and claims by node. */
 function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, Agent>) {
   const agents = addresses.flatMap(({ url, node }) => {
-    const info = byUrl.get(url)?.info;
-    return info ? [{ ...info, node: node ?? info.node }] : [];
+    const { info, node: asked } = byUrl.get(url) ?? {};
+    return info && asked === node ? [{ ...info, node: node ?? info.node }] : [];
   });
   const groups: readonly CredentialGroup[] = [...Map.groupBy(agents, ({ fingerprint }) => fingerprint)].map(
     ([fingerprint, own]) => ({

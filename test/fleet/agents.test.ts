@@ -186,6 +186,16 @@ t.test('attack: an agent cannot report for the node of another agent', async (t)
   t.strictSame(Object.fromEntries(fleet.nodeReports()), { n1: { amd64Level: 1 }, n2: { amd64Level: 4 } });
 });
 
+t.test('an address that moves to another node does not take the report along', async (t) => {
+  const { fleet, list } = await setup(t, [{ report: { amd64Level: 1 } }], ['n1']);
+  const found = () => Object.fromEntries(fleet.nodeReports());
+  t.strictSame(found(), { n1: { amd64Level: 1 } });
+  list(['n2']);
+  t.strictSame(found(), {});
+  await fleet.grouped(neverAborted);
+  t.strictSame(found(), { n2: { amd64Level: 1 } });
+});
+
 t.test('what an agent says of itself is checked, cleaned and bounded', async (t) => {
   const node = 'worker-3.pool.example';
   const info = { credentialFingerprint: 'f', nodeName: node, architecture: 'arm64' };
