@@ -64,6 +64,8 @@ export class ListWatch {
   /** In a row. */
   #failures = 0;
   #wasReadable = false;
+  /** Before it was readable. */
+  #refusals = 0;
   #isAbsent = false;
 
   constructor(options: ListWatchOptions) {
@@ -163,7 +165,10 @@ export class ListWatch {
       this.#version = undefined;
       if (!this.#isAbsent) this.#options.listed().done();
       this.#isAbsent = true;
-      return await clock.sleep(lookAgainMs, signal);
+      if (!isRefused) return await clock.sleep(lookAgainMs, signal);
+      // It may only be that the server has not loaded its roles yet.
+      this.#refusals += 1;
+      return await clock.sleep(backOffMs(backOff, this.#refusals, clock.random), signal);
     }
     ended(error);
     const known = error instanceof KubeError ? error : undefined;

@@ -222,7 +222,7 @@ async function watching(t: Test, fault?: { status: number; message: string }) {
     sleeps.push(ms);
     await unlessAborted(new Promise<void>((resolve) => (wake = resolve)), signal);
   };
-  const clock = { ...systemClock, sleep };
+  const clock = { ...systemClock, random: () => 1, sleep };
   const reflector = startReflector({
     client,
     path: configs,
@@ -257,10 +257,11 @@ void t.test('a kind without a CRD is an empty collection until it is installed',
   );
 });
 
-void t.test('a missing permission is logged once', async (t) => {
+void t.test('a missing permission is logged once, and looked for after growing pauses', async (t) => {
   const { lines, reflector, sleeps, until } = await watching(t, forbidden);
   await reflector.ready(neverAborted);
-  await until(() => sleeps.length >= 5);
+  await until(() => sleeps.length >= 7);
+  t.strictSame(sleeps.slice(0, 7), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   like(
     t,
     lines.filter(({ level }) => level !== 'debug'),
