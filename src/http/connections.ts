@@ -5,7 +5,6 @@
 import { X509Certificate } from 'node:crypto';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { BoundedMap } from '../async/bounded-map.ts';
 import { hashOf } from '../names/hash.ts';
@@ -13,6 +12,7 @@ import { reveal } from '../telemetry/secret.ts';
 import { retirePool } from './exchange.ts';
 import type { Proxy } from './proxy/proxy.ts';
 import { openTunnel, type TunnelOptions } from './proxy/tunnel.ts';
+import { bareHost, serverNameOf } from './reach/address.ts';
 import { checkedLookup, type Reach, type Resolve } from './reach/reach.ts';
 import { pemCertificatesIn, type Roots, type TlsSettings } from './tls/trust.ts';
 import { TransportError } from './transport-error.ts';
@@ -46,11 +46,11 @@ export function createConnections(resolve?: Resolve) {
   function createPool({ secure, tls, reach, proxy, roots, idleMs, dialMs }: ConnectionNeeds): HttpAgent {
     const lookup = checkedLookup(reach, resolve);
     const keep = { keepAlive: true, maxFreeSockets: maxIdlePerHost, timeout: idleMs };
+    const proxyTls = proxy?.url.protocol === 'https:' ? tlsOfProxy(proxy, roots) : undefined;
+    if (!secure && proxyTls) return new HttpsAgent({ ...keep, ...proxyTls });
     if (!secure) return new HttpAgent({ ...keep, ...(proxy ? {} : { lookup }) });
     const targetTls = { secureContext: contextFor({ roots, tls }), rejectUnauthorized: !tls.skipVerify };
     if (!proxy) return new HttpsAgent({ ...keep, ...targetTls, lookup });
-    // The proxy is no endpoint: it sees none of the endpoint's certificates.
-    const proxyTls = { secureContext: contextFor({ roots, tls: { ca: [], client: [] } }) };
     return tunnelPool(new HttpsAgent(keep), { proxy, proxyTls, targetTls }, dialMs);
   }
 
@@ -68,6 +68,13 @@ export function createConnections(resolve?: Resolve) {
       pools.clear();
     },
   };
+}
+
+/** The proxy is no endpoint: it sees none of the endpoint's certificates. */
+function tlsOfProxy({ url }: Proxy, roots: Roots) {
+  const secureContext = contextFor({ roots, tls: { ca: [], client: [] } });
+  // Without it, Node takes the name from the Host header, which is the endpoint's.
+  return { secureContext, servername: serverNameOf(bareHost(url)) };
 }
 
 function poolId({ secure, tls, reach, proxy, roots, dialMs }: ConnectionNeeds): string {
@@ -95,7 +102,7 @@ function tunnelPool(
       ...settings,
       host,
       port: Number(options.port),
-      targetTls: { ...settings.targetTls, servername: isIP(host) === 0 ? host : '', host },
+      targetTls: { ...settings.targetTls, servername: serverNameOf(host), host },
       signal: abort ? AbortSignal.any([limit, abort]) : limit,
     }).then(
       (socket) => created?.(null, socket),

@@ -6,6 +6,7 @@
 import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { reveal } from '../telemetry/secret.ts';
 import type { Proxy } from './proxy/proxy.ts';
 import { bareHost, portOf } from './reach/address.ts';
@@ -105,13 +106,12 @@ function startAttempt(request: ExchangeRequest, signal: AbortSignal) {
     }
   }
 
-  /** @param socket kept alive, or new; time in the pool's queue counts for no phase */
+  /** @param socket new, kept alive, or of a tunnel, after TLS; time in the pool's queue counts for no phase */
   function watchConnection(socket: Socket): void {
     if (!socket.connecting) return sendNow();
     enter('dial-timeout', limits.dialMs, 'connecting');
     socket.once('connect', () => {
-      // A tunnel hands over its socket after TLS.
-      if (url.protocol !== 'https:' || request.proxy) return sendNow();
+      if (!(socket instanceof TLSSocket)) return sendNow();
       if (limits.tlsMs !== undefined) enter('tls-timeout', limits.tlsMs, 'the TLS handshake');
       socket.once('secureConnect', () => sendNow());
     });
@@ -217,7 +217,8 @@ function createRequest(request: ExchangeRequest, signal: AbortSignal): ClientReq
   if (!proxy) return httpRequest(url, { ...options, headers });
   // Plain HTTP goes to the proxy itself, with the whole URL in the request line.
   if (proxy.authorization) headers['proxy-authorization'] = reveal(proxy.authorization);
-  return httpRequest(proxy.url, { ...options, path: url.href, headers: { host: url.host, ...headers } });
+  const send = proxy.url.protocol === 'https:' ? httpsRequest : httpRequest;
+  return send(proxy.url, { ...options, path: url.href, headers: { host: url.host, ...headers } });
 }
 
 /** Closes the idle connections of a pool. @param url only those to this host and port */

@@ -4,6 +4,8 @@ import { bypasses, describeProxies, proxyFor } from '../../src/http/proxy/proxy.
 import { reveal } from '../../src/telemetry/secret.ts';
 import { like } from '../support/like.ts';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { createCa } from '../support/certificates.ts';
 import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../support/registry/client.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { startTestProxy, type TestProxyOptions } from '../support/registry/proxy.ts';
@@ -162,6 +164,28 @@ t.test('http requests go to the proxy with the full URL', async (t) => {
   ]);
   t.equal(registry.requests[0]?.headers.host, 'registry.test');
 });
+
+for (const [scheme, options, line] of [
+  ['http', { tls: false }, 'GET http://registry.test/v2/library/app/manifests/v1'],
+  ['https', {}, 'CONNECT registry.test:443'],
+] as const) {
+  t.test(`${scheme} goes through a proxy that speaks TLS, whose certificate is verified`, async (t) => {
+    const ca = await createCa();
+    const tls = await ca.issue({ cn: 'proxy', dns: ['localhost'], ip: ['127.0.0.1'] });
+    const { proxy, endpoint } = await setUp(t, options, { tls });
+    const caFiles = [join(t.testdir({ 'ca.pem': ca.cert }), 'ca.pem')];
+    for (const host of ['localhost', '127.0.0.1']) {
+      proxy.requests.length = 0;
+      const address = proxy.url.replace('127.0.0.1', host);
+      const environment = { HTTP_PROXY: address, HTTPS_PROXY: address };
+      t.equal((await lookUp(clientFor(t, { environment, caFiles }), endpoint)).platforms.length, 1, host);
+      t.strictSame(proxy.requests, [{ line, authorization: undefined }]);
+      const stranger = clientFor(t, { environment });
+      await t.rejects(lookUp(stranger, endpoint), { code: 'unavailable' });
+      t.equal(proxy.requests.length, 1, 'an unknown certificate');
+    }
+  });
+}
 
 t.test('loopback bypasses the proxy', async (t) => {
   const { registry, proxy, client } = await setUp(t);

@@ -21,8 +21,8 @@ export interface TunnelOptions {
   readonly proxy: Proxy;
   readonly host: string;
   readonly port: number;
-  /** Used if the URL of the proxy is https. */
-  readonly proxyTls: ConnectionOptions;
+  /** `undefined`: the URL of the proxy is http. */
+  readonly proxyTls: ConnectionOptions | undefined;
   readonly targetTls: ConnectionOptions;
   /** Ends everything: the caller's signal and the time limit for dialing. */
   readonly signal: AbortSignal;
@@ -30,7 +30,7 @@ export interface TunnelOptions {
 
 /** @throws TransportError; the socket is closed then */
 export async function openTunnel(options: TunnelOptions): Promise<TLSSocket> {
-  const { proxy, signal } = options;
+  const { proxy, proxyTls, signal } = options;
   const socket = dialProxy(options);
   const stop = (): void => {
     socket.destroy(new TransportError('dial-timeout', proxy.url.host, 'the proxy did not answer in time'));
@@ -38,7 +38,7 @@ export async function openTunnel(options: TunnelOptions): Promise<TLSSocket> {
   signal.addEventListener('abort', stop, { once: true });
   try {
     signal.throwIfAborted();
-    await once(socket, proxy.url.protocol === 'https:' ? 'secureConnect' : 'connect');
+    await once(socket, proxyTls ? 'secureConnect' : 'connect');
     const host = options.host.includes(':') ? `[${options.host}]` : options.host;
     const authority = `${host}:${options.port}`;
     const authorization = proxy.authorization
@@ -66,8 +66,7 @@ export async function openTunnel(options: TunnelOptions): Promise<TLSSocket> {
 function dialProxy({ proxy, proxyTls }: TunnelOptions): Socket {
   const host = bareHost(proxy.url);
   const port = portOf(proxy.url);
-  if (proxy.url.protocol === 'http:') return connectTcp({ host, port });
-  return connectTls({ ...proxyTls, host, port, servername: host });
+  return proxyTls ? connectTls({ ...proxyTls, host, port }) : connectTcp({ host, port });
 }
 
 async function readReply(socket: Socket, proxy: Proxy): Promise<void> {

@@ -62,6 +62,11 @@ export function hostOf(url: URL): string {
   return bareHost(url).replace(/\.$/, '');
 }
 
+/** The name that a TLS client sends: none for an address (RFC 6066, section 3). */
+export function serverNameOf(host: string): string {
+  return isIP(host) === 0 ? host : '';
+}
+
 export function portOf({ port, protocol }: URL): number {
   return Number(port || (protocol === 'https:' ? 443 : 80));
 }

@@ -1,8 +1,10 @@
 /** A forward proxy on a socket: CONNECT for https, absolute URLs for http. It resolves names itself. */
 import { once } from 'node:events';
-import { createServer, request, type IncomingMessage } from 'node:http';
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { pipeline } from 'node:stream';
+import type { PemPair } from '../certificates.ts';
 import { listen } from '../listen.ts';
 
 export interface TestProxyOptions {
@@ -10,6 +12,8 @@ export interface TestProxyOptions {
   readonly to: { readonly host: string; readonly port: number };
   /** Response to CONNECT. Default: a tunnel. Empty text: no response. */
   readonly connectAnswer?: string;
+  /** Default: the proxy does not speak TLS. */
+  readonly tls?: PemPair | undefined;
 }
 
 export async function startTestProxy(options: TestProxyOptions) {
@@ -24,7 +28,7 @@ export async function startTestProxy(options: TestProxyOptions) {
     sockets.add(socket);
     socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
   };
-  const server = createServer((message, response) => {
+  const forward = (message: IncomingMessage, response: ServerResponse): void => {
     note(message);
     const { pathname, search } = new URL(message.url ?? '/');
     const onward = request(
@@ -36,7 +40,8 @@ export async function startTestProxy(options: TestProxyOptions) {
     );
     onward.on('error', () => response.destroy());
     onward.end();
-  });
+  };
+  const server = options.tls ? createTlsServer(options.tls, forward) : createServer(forward);
   server.on('connection', keep);
   server.on('connect', (message, socket: Socket) => {
     note(message);
@@ -56,7 +61,7 @@ export async function startTestProxy(options: TestProxyOptions) {
     keep(onward);
   });
   return {
-    url: `http://127.0.0.1:${await listen(server)}`,
+    url: `${options.tls ? 'https' : 'http'}://127.0.0.1:${await listen(server)}`,
     requests,
     get connections() {
       return sockets.size;
