@@ -59,10 +59,10 @@ export interface LinesOptions extends CallOptions {
   readonly onOpen?: () => void;
 }
 
-/** A JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch, or server-side apply with force. */
+/** A JSON patch (RFC 6902), merge patch (RFC 7386), or server-side apply with force. */
 export type Patch =
   | { readonly type: 'json'; readonly body: readonly object[] }
-  | { readonly type: 'merge' | 'strategic'; readonly body: object }
+  | { readonly type: 'merge'; readonly body: object }
   | { readonly type: 'apply'; readonly body: object; readonly fieldManager: string };
 
 export interface DeleteOptions extends CallOptions {
@@ -75,7 +75,6 @@ export interface DeleteOptions extends CallOptions {
 const patchTypes: Readonly<Record<Patch['type'], string>> = {
   json: 'application/json-patch+json',
   merge: 'application/merge-patch+json',
-  strategic: 'application/strategic-merge-patch+json',
   // JSON is YAML.
   apply: 'application/apply-patch+yaml',
 };

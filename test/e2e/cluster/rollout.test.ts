@@ -141,7 +141,7 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
       const container = { name: 'app', image, imageID, ready: false, restartCount: 0, state };
       const status = { conditions: [{ type: 'Ready', status: 'False' }], containerStatuses: [container] };
       const path = `${podPath(failing?.metadata?.name ?? '')}/status`;
-      await cluster.patch(path, { type: 'strategic', body: { status } });
+      await cluster.merge(path, { status });
     });
     const { status } = await phase('broken', 'RolledBack');
     t.match(status?.message, /not built for the CPU/);

@@ -1,5 +1,5 @@
 /** Random pods in a cluster: created, waited for, and compared with the model. */
-import { KubeError } from '../../../../src/kube/api/errors.ts';
+import { ignoring, KubeError } from '../../../../src/kube/api/errors.ts';
 import type { Container, KubeObject, Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
 import type { Images } from '../archwright/images.ts';
@@ -151,11 +151,16 @@ export function daemonProblem(
   return missing.length > 0 ? `could run on ${missing.join(' ')}` : undefined;
 }
 
-/** Removes the other controller's gate, by a patch that cannot conflict. */
+/** Removes the other controller's gate: again if archwright has changed the pod meanwhile. */
 export async function ungateOther(cluster: Cluster, namespace: string, name: string): Promise<void> {
-  const body = { spec: { schedulingGates: [{ $patch: 'delete', name: otherGate }] } };
-  const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
-  await cluster.patch(path, { type: 'strategic', body });
+  const path = podPath(name, namespace);
+  let done: object | undefined;
+  while (!done) {
+    const { metadata, spec } = await cluster.get<Pod>(path);
+    const schedulingGates = spec.schedulingGates?.filter((gate) => gate.name !== otherGate);
+    const body = { metadata: { resourceVersion: metadata?.resourceVersion }, spec: { schedulingGates } };
+    done = await ignoring('conflict', cluster.merge(path, body));
+  }
 }
 
 /** Whether the scheduler has decided: the pod is bound or unschedulable. */
