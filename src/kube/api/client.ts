@@ -93,12 +93,13 @@ const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 
 /** A page of 500 pods of 20 KB each is 10 MB; the rest is for large objects (etcd's own limit: 1.5 MiB). */
 const maxAnswer = 64 * 1024 * 1024;
-/** One object, with room for the server's additions. */
-const maxCreated = 4 * 1024 * 1024;
+/**
+ * One object, also as an event of a watch. etcd takes requests of 1.5 MiB, and the API server writes `<`, `>`, `&` and
+ * control characters as six bytes (Go's encoding/json). A smaller limit would let one pod end the watch of all pods.
+ */
+const maxObject = 10 * 1024 * 1024;
 /** An error's `Status` is short. */
 const maxErrorBody = 64 * 1024;
-/** A line of a watch: two objects of etcd's limit, and the event around them. */
-const maxLineBytes = 4 * 1024 * 1024;
 /** A GET by name takes milliseconds; a page of a large list takes seconds. */
 const defaultTimeoutMs = 30_000;
 
@@ -158,7 +159,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         throw await statusError(response, where).finally(() => clearTimeout(timer));
       }
       onOpen?.();
-      yield* readLines(response, { maxLineBytes });
+      yield* readLines(response, { maxLineBytes: maxObject });
     } catch (cause) {
       throw connectionError(cause, where);
     } finally {
@@ -170,13 +171,13 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     get: (path, { signal, query, maxBytes = maxAnswer, metadataOnly = false }) =>
       send({ method: 'GET', path, query, ...(metadataOnly && { accept: metadataList }) }, signal, maxBytes),
     create: (path, object, { signal, query, beforeSend }) =>
-      send({ method: 'POST', path, query, body: JSON.stringify(object), beforeSend }, signal, maxCreated),
+      send({ method: 'POST', path, query, body: JSON.stringify(object), beforeSend }, signal, maxObject),
     patch: (path, patch, { signal, query, beforeSend }) => {
       const manager = patch.type === 'apply' ? { fieldManager: patch.fieldManager, force: true } : {};
       const body = JSON.stringify(patch.body);
       const contentType = patchTypes[patch.type];
       const call = { method: 'PATCH', path, query: { ...manager, ...query }, body, contentType } as const;
-      return send({ ...call, beforeSend }, signal, maxCreated);
+      return send({ ...call, beforeSend }, signal, maxObject);
     },
     delete: async (path, { signal, query, beforeSend, uid, resourceVersion }) => {
       const isGuarded = uid !== undefined || resourceVersion !== undefined;
@@ -185,7 +186,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
         apiVersion: 'v1',
         preconditions: isGuarded ? { uid, resourceVersion } : undefined,
       });
-      await send<unknown>({ method: 'DELETE', path, query, body, beforeSend }, signal, maxCreated);
+      await send<unknown>({ method: 'DELETE', path, query, body, beforeSend }, signal, maxObject);
     },
     text: async (path, { signal: asker, query, maxBytes }) => {
       const where = `GET ${path}`;

@@ -40,17 +40,25 @@ export async function* objectsOf<T>(...collection: Parameters<typeof pagesOf>): 
 
 /** Three copies of it are in memory at a time: as bytes, as text, as objects. */
 const maxPageBytes = 16 * 1024 * 1024;
+/** A page that is too large after all costs one request in nine. */
+const growAfter = 8;
+const step = 4;
 
 /**
  * The number of objects in a page. Most objects have a few kilobytes, so a page has 500. Nodes that list
  * every image, or pods with a workflow, have a hundred kilobytes each. A page of those would fill the memory,
- * so it is aborted, and the next pages are smaller.
+ * so it is aborted, and the next pages are smaller, until several were read: a few large objects must not make
+ * every later list go object by object.
  */
 export class PageSize {
+  readonly #most: number;
   #size: number;
+  /** Pages read with this size. */
+  #pages = 0;
 
-  constructor(first = 500) {
-    this.#size = first;
+  constructor(most = 500) {
+    this.#most = most;
+    this.#size = most;
   }
 
   /**
@@ -61,11 +69,19 @@ export class PageSize {
   async read<T>(get: (limit: number, maxBytes: number) => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return await get(this.#size, maxPageBytes);
+        const page = await get(this.#size, maxPageBytes);
+        this.#pages += 1;
+        if (this.#pages >= growAfter) this.#set(this.#size * step);
+        return page;
       } catch (error) {
         if (!isCode(error, 'too-large') || this.#size === 1) throw error;
-        this.#size = Math.ceil(this.#size / 4);
+        this.#set(Math.ceil(this.#size / step));
       }
     }
+  }
+
+  #set(size: number): void {
+    this.#size = Math.min(size, this.#most);
+    this.#pages = 0;
   }
 }

@@ -88,18 +88,24 @@ void t.test('an unreachable server is unavailable, and the message names it', as
   t.match(error.message, /127\.0\.0\.1:\d+ cannot be reached/);
 });
 
-void t.test('an endless line ends the watch', async (t) => {
-  const { server, client } = await start(t);
-  server.script('/endless', (_request, response) => {
-    const block = Buffer.alloc(1024 * 1024, 97);
-    for (let i = 0; i < 6; i++) response.write(block);
-  });
-  const read = (async () => {
-    for await (const line of client.lines('/endless', { signal: neverAborted, idleMs: 1000 }))
-      t.fail(line.slice(0, 10));
-  })();
-  t.equal((await failure(read)).code, 'too-large');
-});
+void t.test(
+  'a line may have the largest object that etcd takes; an endless line ends the watch',
+  async (t) => {
+    const { server, client } = await start(t);
+    server.script('/endless', (_request, response) => {
+      // The API server writes 1.5 MiB of `<` as 9 MiB.
+      response.write(`${'\\u003c'.repeat(1.5 * 1024 * 1024)}\n`);
+      response.write(Buffer.alloc(14 * 1024 * 1024, 97));
+    });
+    const lengths: number[] = [];
+    const read = (async () => {
+      for await (const line of client.lines('/endless', { signal: neverAborted, idleMs: 5000 }))
+        lengths.push(line.length);
+    })();
+    t.equal((await failure(read)).code, 'too-large');
+    t.strictSame(lengths, [9 * 1024 * 1024]);
+  },
+);
 
 void t.test('a silent watch times out after idleMs', async (t) => {
   const { server, client } = await start(t);
@@ -171,7 +177,7 @@ void t.test('a failed create has an error code and does not quote the object', a
   t.equal((await create('/garbage')).code, 'bad-answer');
   server.script('/large', (_request, response) => {
     response.writeHead(201);
-    for (let i = 0; i < 5; i++) response.write(Buffer.alloc(1024 * 1024, 97));
+    response.write(Buffer.alloc(11 * 1024 * 1024, 97));
   });
   t.equal((await create('/large')).code, 'too-large');
 });

@@ -51,6 +51,17 @@ for (const [title, bytes, wanted] of [
   });
 }
 
+void t.test('after large objects, pages of small ones grow again', async (t) => {
+  const limits: number[] = [];
+  const pages = new PageSize();
+  await pages.read(listOf(16 * MiB, limits));
+  for (let page = 0; page < 40; page += 1) await pages.read(listOf(1000, limits));
+  const each = [1, 4, 16, 64, 256].flatMap((limit) => Array<number>(8).fill(limit));
+  t.strictSame(limits.slice(5), [...each, 500]);
+  await pages.read(listOf(MiB, limits));
+  t.strictSame(limits.slice(-4), [500, 125, 32, 8]);
+});
+
 void t.test('an object that is too large, and other errors, are thrown', async (t) => {
   const limits: number[] = [];
   const pages = new PageSize();
