@@ -5,12 +5,12 @@
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { limited } from '../../async/wait.ts';
-import { readBeginning, readLines } from '../../http/body.ts';
+import { readLines } from '../../http/body.ts';
 import type { OpenResponse } from '../../http/exchange.ts';
 import { TransportError } from '../../http/transport-error.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { KubeAccess } from './access.ts';
-import { connectionError, readText, errorOfAnswer, KubeError } from './errors.ts';
+import { connectionError, readStart, readText, errorOfAnswer, KubeError } from './errors.ts';
 import { requestCounter, type Verb } from '../metrics.ts';
 import { Transport, type Call, type Query } from './transport.ts';
 
@@ -193,11 +193,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
       const signal = AbortSignal.any([asker, AbortSignal.timeout(timeoutMs)]);
       const response = await open({ method: 'GET', path, query }, signal);
       if (response.status !== 200) throw await statusError(response, where);
-      try {
-        return (await readBeginning(response, maxBytes)).toString('utf8');
-      } catch (cause) {
-        throw connectionError(cause, where);
-      }
+      return await readStart(response, maxBytes, where);
     },
     lines,
     serverNow: () => (aheadMs === undefined ? clock.now() : aheadMs + clock.monotonic()),
@@ -205,9 +201,9 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
   };
 }
 
-/** Reads the body of a failed response. @returns the error to throw */
+/** Reads the body of a failed response, whose status counts however long it is. @returns the error to throw */
 async function statusError(response: OpenResponse, where: string): Promise<KubeError> {
-  const body = await readText(response, maxErrorBody, where);
+  const body = await readStart(response, maxErrorBody, where);
   return errorOfAnswer(response.status, body, where, response.headers['retry-after']?.[0]);
 }
 

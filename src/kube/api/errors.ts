@@ -1,5 +1,5 @@
 /** Errors of requests to the API server, and bodies of its responses as text. */
-import { readBody } from '../../http/body.ts';
+import { readBeginning, readBody } from '../../http/body.ts';
 import type { OpenResponse } from '../../http/exchange.ts';
 import { asObject, parseJson } from '../../http/json.ts';
 import { messageWithCause, TransportError } from '../../http/transport-error.ts';
@@ -102,6 +102,15 @@ export function ifCode<R>(codes: KubeErrorCode | readonly KubeErrorCode[], inste
 export async function readText(response: OpenResponse, maxBytes: number, where: string): Promise<string> {
   try {
     return (await readBody(response, maxBytes)).toString('utf8');
+  } catch (cause) {
+    throw connectionError(cause, where);
+  }
+}
+
+/** The beginning of the body as text. @throws KubeError */
+export async function readStart(response: OpenResponse, maxBytes: number, where: string): Promise<string> {
+  try {
+    return (await readBeginning(response, maxBytes)).toString('utf8');
   } catch (cause) {
     throw connectionError(cause, where);
   }

@@ -37,6 +37,16 @@ void t.test('each HTTP status has an error code', async (t) => {
   }
 });
 
+void t.test('an error keeps its status, however long its page is', async (t) => {
+  const { server, client } = await start(t);
+  server.script('/x', (_request, response) => {
+    response.writeHead(503, { 'retry-after': '7' });
+    response.end('<p>'.repeat(33_000));
+  });
+  const error = await failure(client.get('/x', { signal: neverAborted }));
+  like(t, error, { code: 'unavailable', temporary: true, retryAfterMs: 7000 });
+});
+
 void t.test('a name that would be another path does not exist', async (t) => {
   const { server, client } = await start(t);
   server.script('/api/v1/namespaces/a/', json({ kind: 'Namespace' }));
