@@ -99,9 +99,11 @@ export function lookupAt(visit: EndpointVisit) {
       const response = await send('GET', 'tags', 'list', undefined, query);
       if (response.status !== 200) throw refusalOf(response);
       found.push(...readTags(response.body));
-      const next = nextTag(response.headers['link']?.[0]);
-      if (next === undefined || next === last) return { tags: found, isComplete: true };
-      last = next;
+      const next = nextPage(response.headers['link']?.[0]);
+      if (next === undefined) return { tags: found, isComplete: true };
+      // Quay has a token instead; a page may be repeated for ever.
+      if (next.last === undefined || next.last === last) break;
+      last = next.last;
     }
     return { tags: found, isComplete: false };
   }
@@ -242,9 +244,9 @@ export function readTags(body: Uint8Array): readonly string[] {
   });
 }
 
-/** The `last` of the next page: `</v2/app/tags/list?last=1.2&n=1000>; rel="next"`. */
-function nextTag(link: string | undefined): string | undefined {
+/** The `last` of the next page, if there is one: `</v2/app/tags/list?last=1.2&n=1000>; rel="next"`. */
+function nextPage(link: string | undefined): { readonly last: string | undefined } | undefined {
   const address = /^<([^>]{1,2048})>\s*;\s*rel="?next"?/.exec(link ?? '')?.[1];
-  if (address === undefined || !URL.canParse(address, 'https://registry.invalid')) return undefined;
-  return new URL(address, 'https://registry.invalid').searchParams.get('last') ?? undefined;
+  if (address === undefined) return undefined;
+  return { last: URL.parse(address, 'https://registry.invalid')?.searchParams.get('last') ?? undefined };
 }

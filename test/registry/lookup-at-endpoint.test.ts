@@ -274,6 +274,18 @@ t.test('malformed tags, oversized pages and foreign links are ignored or refused
   t.strictSame(other.requests, [], 'no request to another host');
 });
 
+t.test('a list with a next page that cannot be followed is not complete', async (t) => {
+  const registry = await startRegistry(t);
+  const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
+  for (const next of ['n=50&next_page=abc', 'last=']) {
+    const headers = { link: `</v2/library/app/tags/list?${next}>; rel="next"` };
+    registry.faults.clear();
+    registry.faults.add(/tags/, { kind: 'status', status: 200, body: '{"tags":["1"]}', headers });
+    const { tags, isComplete } = await clientFor(t).tags(lookup, neverAborted);
+    t.strictSame([tags[0], isComplete], ['1', false], next);
+  }
+});
+
 t.test('at most ten pages are read', async (t) => {
   const registry = await startRegistry(t, { tagsPerPage: 1 });
   for (let index = 0; index < 20; index += 1) registry.push('library/app', `1.${10 + index}`, content);
