@@ -127,7 +127,7 @@ const rulesOfPods: ReadonlySet<string> = new Set<Rule>([
  * creates these, so the person who applies the template gets the warnings about them.
  */
 export function unchangedTemplate(
-  { os, images, warnings, reasons }: PlacementDecision,
+  { os, images, required, warnings, reasons }: PlacementDecision,
   input: RuleInput,
 ): PlacementDecision {
   const { common } = input;
@@ -142,7 +142,7 @@ export function unchangedTemplate(
     os,
     images,
     warnings:
-      common?.length === 0
+      required?.length === 0
         ? boundedWarnings([`archwright: pods of this template cannot be placed: ${explainNoCommon(input)}`])
         : warnings,
     reasons: [reason('workload-template', message), ...reasons.filter(({ rule }) => rulesOfPods.has(rule))],

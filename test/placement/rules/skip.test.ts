@@ -242,6 +242,11 @@ test('other workloads stay unchanged; the user who applies one gets the warnings
   const onArm = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
   like(t, look(podOf(['c'], onArm)), [/the pod allows arm64, but its images can only run on amd64/u]);
   t.strictSame(look(podOf(['b', 'x'], onArm)), []);
+  const allowed = { architectures: ['amd64'], origin: 'PodPlacementConfig shop/web' };
+  t.strictSame(look(podOf(['b'], onArm), { allowed }), [], 'its own constraint has precedence');
+  like(t, look(podOf(['b'], {}), { allowed }), [/cannot be placed: no architecture of those .* allows/u]);
+  const admitted = look(podOf(['b', 'c']), { onNoCommonArchitecture: 'allow' });
+  like(t, admitted, [/^archwright: no architecture can run all images: b has arm64; c has amd64$/u]);
   like(t, look(podOf(['c'], requiring({ matchFields: [isIn('metadata.name', 'graviton')] }))), [
     /the pod chooses node graviton \(arm64\), but its images can only run on amd64/u,
   ]);
