@@ -67,8 +67,9 @@ function imageOf(
   { platforms, source, mediaType, brokenOn, requiredLevel }: ImageFacts,
   podOs: string,
 ): Image {
-  // An override names architectures without an operating system, so they apply to any.
-  const os = source === 'override' ? (platforms[0]?.os ?? podOs) : podOs;
+  // An override names architectures without an operating system, so they apply to any, such as freebsd.
+  const isNamed = source !== 'override' || platforms.some((each) => each.os === podOs);
+  const os = isNamed ? podOs : (platforms[0]?.os ?? podOs);
   const form = source === 'override' ? 'override' : formOf(mediaType);
   return { platforms, os, form, ...(brokenOn && { brokenOn }), ...(requiredLevel && { requiredLevel }) };
 }

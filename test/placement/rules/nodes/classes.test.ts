@@ -50,6 +50,7 @@ const kinds = {
   either: { ...amd64, runtime: v2 },
   newest: { ...arm, runtime: { name: 'containerd', version: '2.3.4' } },
   windows: { ...amd64, os: 'windows' },
+  windows3: { ...amd64, os: 'windows', amd64Level: 3 },
   crio: { ...amd64, runtime: { name: 'cri-o', version: '1.34.1' } },
   win2019: { ...amd64, os: 'windows', runtime: v1, osVersion: '10.0.17763' },
   win2022: { ...amd64, os: 'windows', runtime: v1, osVersion: '10.0.20348' },
@@ -122,6 +123,7 @@ const known: Known = {
   }),
   broken: facts('386', { brokenOn: ['amd64'] }),
   override: facts('386', { source: 'override' }),
+  override3: facts('linux/amd64 windows/amd64', { source: 'override', requiredLevel: 3 }),
 };
 
 function placed(
@@ -173,6 +175,13 @@ test('a pod for Windows lands on nodes with the version of its image', async (t)
   t.equal(found.lands, 'win2019');
   t.equal(placed('win2022', 'win', { spec }).outcome, 'denied none');
   t.equal(placed('', 'win', { spec }).outcome, 'placed amd64');
+});
+
+test('nodes for Linux say nothing about an override of a pod for Windows', async (t) => {
+  const spec = { os: { name: 'windows' } };
+  t.equal(placed('l1 windows3', 'override3', { spec }).outcome, 'placed amd64');
+  t.equal(placed('l3 windows3', 'override3').outcome, 'placed amd64');
+  t.equal(placed('l1 windows3', 'override3').outcome, 'denied none');
 });
 
 test('architectures without a node count if they are schedulable', async (t) => {
