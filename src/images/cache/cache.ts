@@ -255,6 +255,8 @@ export class FactsCache {
 
   /** Remembers the answer of the source. @returns what the request gets */
   #record(request: ImageRequest, answer: ImageFacts): ImageFacts {
+    // An agent has an override that this process lacks. It holds as long as that agent has it.
+    if (answer.source === 'override' && !answer.error) return answer;
     const known = knownOf(answer, request.reference, request.maxAgeMs, this.#options.clock);
     if (known) {
       const scope = isOfPod(answer) ? scopeOf(request) : sharedScope;

@@ -169,6 +169,15 @@ t.test('attack: facts of a secret or an account are dropped if the request had n
   }
 });
 
+t.test("an agent's override is used and not remembered", async (t) => {
+  const { cache, lookUp } = bench();
+  const { digest: _, ...override } = factsOf('nginx:1.25', { source: 'override' });
+  for (const request of [nginx, requestFor(`nginx@${digestOf('nginx:1.25')}`)]) {
+    like(t, await lookUp(request, override), { source: 'override', error: undefined });
+    t.equal(cache.peek(request), undefined);
+  }
+});
+
 t.test('overrides come first, and a new one applies at once', async (t) => {
   let architectures: readonly string[] | undefined;
   const names: unknown[] = [];
