@@ -268,6 +268,13 @@ t.test('without a renewal it stops before the Lease expires, and does not delete
   t.match(holderOf(store), /^archwright-clean\//);
 });
 
+t.test('a Lease that cannot be deleted at the end is no failure: it expires', async (t) => {
+  const { store, clean } = await installed(t);
+  store.fault(`DELETE ${leasePath}`, { status: 500 });
+  t.equal((await clean()).complete, true);
+  t.match(holderOf(store), /^archwright-clean\//);
+});
+
 t.test('if it may not write the Lease, it still removes the rest', async (t) => {
   const { store, clean } = await world(t);
   store.put(podPath('a'), gated());

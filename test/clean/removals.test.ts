@@ -262,7 +262,7 @@ t.test('it restarts the workloads whose pods have our tolerations, and no others
 });
 
 t.test('workloads restart one after the other, and a refused one does not stop the others', async (t) => {
-  const { store, clean, elapsed, restarted } = await workloads(t);
+  const { store, clean, elapsed, lines, restarted } = await workloads(t);
   for (const name of ['web', 'other']) store.put(podPath(name), running(owned('ReplicaSet', `${name}-1`)));
   store.put(podPath('db-0'), running(owned('StatefulSet', 'db')));
   const at: number[] = [];
@@ -270,6 +270,7 @@ t.test('workloads restart one after the other, and a refused one does not stop t
   store.fault(/^PATCH .*(?:other|db)$/, { before });
   store.fault(`PATCH ${apps}/deployments/web`, { status: 403, message: 'no right to patch', before });
   const report = await clean({ restartPods: true }, { evictionsPerMinute: 6 });
+  t.ok(lines.includes('restarted workloads: 3 to restart'));
   t.equal(restarted().length, 3);
   for (const [index, when] of at.entries()) if (index > 0) t.ok(when - (at[index - 1] ?? 0) >= 10_000);
   const { done: count, failures } = stepIn(report, 'restarted workloads') ?? {};

@@ -72,10 +72,9 @@ export async function startWorld(t: Test, configuration: Partial<Configuration> 
 
   let count = 0;
   /** A request as the API server stores it. @returns its name */
-  const put = (token: Token, request: string, more: object = {}, name = `csr-${count}`): string => {
-    count += 1;
+  const put = (token: Token, request: string, more: object = {}, name = `csr-${++count}`): string => {
     store.put(`${requestsPath}/${name}`, {
-      metadata: { name, uid: `uid-${count}` },
+      metadata: { name },
       spec: {
         signerName: agentSigner,
         request: Buffer.from(request).toString('base64'),

@@ -212,6 +212,17 @@ t.test('an unknown image delays the choice; at the time limit there is none', as
   t.strictSame(chosen, ['a']);
 });
 
+t.test('a pod beyond its time limit stays off the architecture of the rollout', async (t) => {
+  const { change, chosen } = withRollout({ old: 'Target' });
+  const creationTimestamp = '2026-10-31T00:00:00Z';
+  const { metadata, ...old } = pod('old', 'both');
+  const expired = { ...old, metadata: { ...metadata, creationTimestamp } };
+  const gates = await startGates(t, [expired], { known: { both: 'amd64 arm64' }, change });
+  await gates.opened(1);
+  t.strictSame(termsOf(gates.pod('old')), [archIn('amd64')]);
+  t.strictSame(chosen, []);
+});
+
 const [namespace, name] = ['archwright', 'archwright-webhook-path'];
 
 /** Another webhook prefers amd64; the record claims that archwright added this. */

@@ -157,10 +157,15 @@ t.test('an eviction that a budget blocks is retried with back-off, and delays no
   const world = await startWorld(t, { pods: ['web-a', 'web-b'] });
   const { store } = world;
   const held = () => world.events.filter(({ reason }) => reason === 'MisplacedPodHeld');
-  store.evictions(podPath('web-a'), { status: 429, retryAfter: 10 }, { status: 429 }, { status: 429 });
+  const first = { status: 429, retryAfter: 10, message: 'the budget\u001b' };
+  store.evictions(podPath('web-a'), first, { status: 429 }, { status: 429 });
   await world.afterGrace();
   t.strictSame(world.pods(), ['web-a']);
-  like(t, held(), [{ about: { kind: 'Pod' } }, { about: { kind: 'Deployment' } }]);
+  const message = /the budget\?$/;
+  like(t, held(), [
+    { about: { kind: 'Pod' }, message },
+    { about: { kind: 'Deployment' }, message },
+  ]);
   t.equal(held().length, 2);
   const delays: number[] = [];
   let last = world.now();

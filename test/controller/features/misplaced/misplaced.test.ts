@@ -196,16 +196,21 @@ t.test(
   },
 );
 
-t.test('a pod that becomes ready between two checks stays', async (t) => {
-  const world = await startWorld(t, { pods: ['web-a'] });
-  const { store } = world;
-  store.fault(`GET ${podPath('web-a')}`, {
-    times: 1,
-    before: () => void putPod(store, 'web-a', { ready: true }),
-  });
-  await world.afterGrace();
-  t.strictSame(world.pods(), ['web-a']);
-  t.strictSame(store.writes(), []);
+t.test('a pod that changes between two checks stays', async (t) => {
+  const changes: Readonly<Record<string, PodOptions>> = {
+    'it is ready': { ready: true },
+    'another pod has its name': { metadata: { uid: 'another' } },
+    'it is on another node': { node: 'amd-1' },
+  };
+  for (const [what, change] of Object.entries(changes)) {
+    const world = await startWorld(t, { pods: ['web-a'] });
+    const { store } = world;
+    const before = (): void => void putPod(store, 'web-a', change);
+    store.fault(`GET ${podPath('web-a')}`, { times: 1, before });
+    await world.afterGrace();
+    t.strictSame(world.pods(), ['web-a'], what);
+    t.strictSame(store.writes(), [], what);
+  }
 });
 
 t.test('a pod that changes right before its eviction is not evicted', async (t) => {

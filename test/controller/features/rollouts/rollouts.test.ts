@@ -197,8 +197,8 @@ t.test('the status says why running pods are not moved', async (t) => {
     return (await world.reconcile()).workloads[0]?.blocked;
   };
   pods(world, 4, 0);
-  store.fault(evictions, { status: 429, message: 'the budget web needs 4 pods', times: 1 });
-  t.match(await why(), /^0 of 2 pods moved; .*the budget web needs 4 pods/);
+  store.fault(evictions, { status: 429, message: 'the budget\u001b web needs 4 pods', times: 1 });
+  t.match(await why(), /^0 of 2 pods moved; .*the budget\? web needs 4 pods/);
   await world.clock.advance(60_000);
   t.equal(await why(), '0 of 2 pods moved; they are being evicted at the rate of evictionsPerMinute');
   world.pod('amd-0', { side: 'Other', ready: false });
@@ -377,6 +377,32 @@ t.test('rebalance: refused evictions do not use up those of other pods and workl
     await world.clock.advance(5000);
   }
   t.strictSame(world.evicted(), ['a-0', 'b-0', 'a-1', 'b-1']);
+});
+
+t.test('rebalance: a workload whose pods come back is moved twice in an hour', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+  const comeBack = async (count: number): Promise<void> => {
+    for (let index = 0; index < count; index += 1) {
+      world.pod(`amd-${world.evicted().length}`, { side: 'Other' });
+      await looks(world, 1);
+    }
+  };
+  await comeBack(4);
+  t.strictSame(world.evicted(), ['amd-0', 'amd-1']);
+  t.match((await world.reconcile()).workloads[0]?.blocked, /moved too often in the last hour/);
+  await world.clock.advance(60 * 60_000);
+  await comeBack(1);
+  t.equal(world.evicted().length, 3);
+});
+
+t.test('rebalance: after a refusal by a budget, the other pods of the workload wait too', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+  world.configure({ evictionsPerMinute: 6000, misplacedPodsShare: 100 });
+  pods(world, 3, 0);
+  world.store.fault(evictions, { status: 429, message: 'the budget' });
+  await looks(world, 1);
+  t.equal(world.evicted().length, 1);
+  t.equal(world.requeueAfterMs(), 5000, 'until the next look');
 });
 
 t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
