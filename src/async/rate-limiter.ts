@@ -68,7 +68,7 @@ export class RateLimiters {
     this.#limiters = new BoundedMap(maxKeys);
   }
 
-  of(key: string): RateLimiter {
+  get(key: string): RateLimiter {
     const limiter = this.#limiters.get(key) ?? createRateLimiter(this.#limit);
     this.#limiters.set(key, limiter);
     return limiter;

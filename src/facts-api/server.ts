@@ -120,7 +120,7 @@ function createAnswers(options: FactsServerOptions) {
     const { namespace, images, pullSecrets: names, serviceAccount, deadlineMs, maxAgeMs } = query;
     const leave = await places.enter(namespace, signal);
     try {
-      await rates.of(namespace).take(signal, Math.max(1, images.length));
+      await rates.get(namespace).take(signal, Math.max(1, images.length));
       const found = await factsOfPod({
         uses: images.map((image) => ({ ...image, usedBy: [], volumeOnly: false })),
         namespace,

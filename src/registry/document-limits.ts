@@ -46,7 +46,7 @@ export function createDocumentLimits(clock: Clock) {
   /** A mirror serves several registries, and each of them has its own share. */
   function spend({ host, namespace }: Registry, work: number): void {
     if (work <= freeWork) return;
-    const retryAfterMs = Math.ceil(works.of(`${host} for ${namespace}`).takeOrDelayMs(work));
+    const retryAfterMs = Math.ceil(works.get(`${host} for ${namespace}`).takeOrDelayMs(work));
     if (retryAfterMs === 0) return;
     const message = `${host}: its large documents took too much work; smaller ones are still read`;
     throw new RegistryError('rate-limited', host, message, { retryAfterMs });

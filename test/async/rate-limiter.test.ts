@@ -30,11 +30,11 @@ void t.test('a burst passes at once, then callers pass in order at the rate', as
 
 void t.test('each key has its own bucket; the least recently used one is forgotten', async (t) => {
   const limiters = new RateLimiters({ perSecond: 1, burst: 1, clock: createFakeClock() }, 2);
-  const [a, b] = [limiters.of('a'), limiters.of('b')];
+  const [a, b] = [limiters.get('a'), limiters.get('b')];
   t.not(a, b);
-  t.equal(limiters.of('a'), a);
-  limiters.of('c');
-  t.not(limiters.of('b'), b);
+  t.equal(limiters.get('a'), a);
+  limiters.get('c');
+  t.not(limiters.get('b'), b);
 });
 
 void t.test('an aborted caller leaves the queue without using a place', async (t) => {

@@ -91,7 +91,7 @@ export class EventRecorder {
     const { apiVersion, kind, namespace = '', name, uid = '' } = about;
     // The queue takes what is before a slash for a namespace: here, an object.
     const object = JSON.stringify([namespace, name, kind, uid, apiVersion]);
-    if (this.#ofObjects.of(object).takeOrDelayMs() > 0) return this.#count('limited');
+    if (this.#ofObjects.get(object).takeOrDelayMs() > 0) return this.#count('limited');
     const key = `${object}/${event.type} ${event.reason} ${event.message}`;
     const now = this.#options.client.serverNow();
     const known = this.#pending.get(key);

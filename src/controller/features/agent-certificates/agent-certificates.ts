@@ -128,7 +128,7 @@ function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenReq
   /** @returns milliseconds until the node gets another answer; 0: this request gets its answer now */
   function delayMs({ uid, nodes: [node = ''] }: OpenRequest): number {
     if (seen.peek(uid)) return 0;
-    const waitMs = limiters.of(node).takeOrDelayMs();
+    const waitMs = limiters.get(node).takeOrDelayMs();
     if (waitMs === 0) seen.set(uid, 'admitted');
     return waitMs;
   }

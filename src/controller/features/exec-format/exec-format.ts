@@ -130,7 +130,7 @@ function createMonitor(leader: LeaderContext) {
     for (const suspect of suspectsOf(pod)) {
       const key = `${pod.uid}/${suspect.container}`;
       if (clock.monotonic() - (checkedAt.get(key) ?? -Infinity) < checkAgainMs) continue;
-      const waitMs = limiters.of(pod.namespace).takeOrDelayMs() || limiter.takeOrDelayMs();
+      const waitMs = limiters.get(pod.namespace).takeOrDelayMs() || limiter.takeOrDelayMs();
       if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
       const text = suspect.failure ? undefined : await logOf(pod, suspect);
       // Not read, or of the container's next start: the next crash shows it.

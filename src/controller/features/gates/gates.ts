@@ -105,7 +105,7 @@ class Gates implements Work {
       this.#pods.forget(key);
       return undefined;
     }
-    const waiting = this.#pods.of(key, cached.pod);
+    const waiting = this.#pods.get(key, cached.pod);
     const isGated = carriesGate(cached.pod);
     if (cached.pod.metadata?.deletionTimestamp !== undefined) return undefined;
     if (isGated ? waiting.reason === undefined : waiting.isPendingReported || cached.rollout)

@@ -104,7 +104,7 @@ export class GatedPods {
   }
 
   /** The entry of a pod, made if there is none. A pod of the same name with another UID is another pod. */
-  of(key: string, { metadata }: Pod): GatedPod {
+  get(key: string, { metadata }: Pod): GatedPod {
     const uid = metadata?.uid ?? '';
     const known = this.#pods.get(key);
     if (known?.uid === uid) return known;
@@ -168,7 +168,7 @@ export function createPodReader({ client, clock }: Pick<LeaderContext, 'client' 
   const limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);
   return async ({ metadata = {} }: Pod, signal: AbortSignal) => {
     const { name = '', namespace = '', uid } = metadata;
-    const waitMs = limiters.of(namespace).takeOrDelayMs() || limiter.takeOrDelayMs();
+    const waitMs = limiters.get(namespace).takeOrDelayMs() || limiter.takeOrDelayMs();
     if (waitMs > 0) return { kind: 'later', ms: Math.ceil(waitMs) } as const;
     const reading = client.get<KubeObject>(paths.pods(namespace, name), { signal });
     const now = await ignoring('not-found', reading);

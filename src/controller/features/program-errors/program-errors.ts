@@ -81,7 +81,7 @@ function createReports(leader: LeaderContext) {
   /** Over the limit of its namespace, an error waits: agents repeat it for ten minutes. */
   return async (pod: RunningPod, error: ExecError): Promise<void> => {
     const cause = [pod.uid, error.container, error.program].join(' ');
-    if (reporter.isRecent(cause) || limiters.of(pod.namespace).takeOrDelayMs() > 0) return;
+    if (reporter.isRecent(cause) || limiters.get(pod.namespace).takeOrDelayMs() > 0) return;
     const path = paths.pods(pod.namespace, pod.name);
     const now = await ignoring('not-found', client.get<PodWithStatus>(path, { signal }));
     if (!reporter.isDue(cause)) return;

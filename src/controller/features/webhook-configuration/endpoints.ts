@@ -76,7 +76,7 @@ export function createEndpoints(
 
   return {
     /** The endpoints of a webhook. @returns a text: why there are none */
-    of: ({ service, url }: ClientConfig): readonly ProbeTarget[] | string => {
+    targetsOf: ({ service, url }: ClientConfig): readonly ProbeTarget[] | string => {
       if (service) return ofService(service);
       const parsed = URL.parse(url ?? '');
       if (parsed === null) return 'it has neither a URL nor a Service';
@@ -126,7 +126,7 @@ export function createProbe(
   const ca = writeCertificates(bundle);
   return ({ clientConfig }, path) => {
     const key = `${placeOf(clientConfig)} ${path}`;
-    const known = probed.get(key) ?? probeAll(endpoints.of(clientConfig), path, ca, signal);
+    const known = probed.get(key) ?? probeAll(endpoints.targetsOf(clientConfig), path, ca, signal);
     probed.set(key, known);
     return known;
   };
