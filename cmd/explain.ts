@@ -5,7 +5,7 @@ import { concurrently } from '../src/async/concurrently.ts';
 import { parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { describe, resultOf } from './explain/describe.ts';
 import { createExplainer, isAdmitted, isLookedUp, type Explanation } from './explain/explainer.ts';
-import { sortObjects, type Input } from './explain/input.ts';
+import { sortObjects, type Input } from './objects/input.ts';
 import { parseNamedObjects, readNamedObjects } from './explain/named-objects.ts';
 import { readNodeClasses, readPolicies } from './explain/policies.ts';
 import { lookupFlags, openPodFacts } from './lookups/pod-facts.ts';

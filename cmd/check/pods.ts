@@ -11,7 +11,7 @@ import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { admittedPodOf, InvalidObject, kindOf, templateOf } from '../../src/webhook/admitted-pod.ts';
-import { creationOf } from '../explain/input.ts';
+import { creationOf } from '../objects/input.ts';
 import {
   listItems,
   parseDocuments,

@@ -15,7 +15,7 @@ import { admittedPodOf, templatePullSecrets, type AdmittedPod } from '../../src/
 import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { JsonObject } from '../../src/http/json.ts';
-import type { Subject } from './input.ts';
+import type { Subject } from '../objects/input.ts';
 import type { PodFacts } from '../lookups/pod-facts.ts';
 import { messageOf } from '../../src/names/printable.ts';
 

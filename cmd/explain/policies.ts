@@ -10,7 +10,7 @@ import { createPolicies, type Policies } from '../../src/policy/effective/polici
 import { collectResources } from '../../src/policy/resources/collection.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
 import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
-import type { Input } from './input.ts';
+import type { Input } from '../objects/input.ts';
 import type { PodContext } from '../lookups/pod-facts.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { createNodeClasses } from '../../src/cluster/nodes.ts';

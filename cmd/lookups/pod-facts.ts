@@ -11,7 +11,7 @@ import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secr
 import { systemClock } from '../../src/async/clock.ts';
 import { brokenImagesOf, parseBroken, type BrokenImage } from '../../src/images/sources/broken-images.ts';
 import { noAgentsHint } from '../../src/images/facts/facts.ts';
-import { createClusterFacts, factsService } from '../wiring/cluster-facts.ts';
+import { createClusterFacts, factsService } from '../../src/facts-api/client.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
 import { close } from '../program/context.ts';
@@ -21,7 +21,7 @@ import { releaseFlag, type OptionalCluster, type Release } from '../wiring/clust
 import type { Query } from '../../src/kube/api/transport.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import { clusterObjects, type Cluster, type ClusterObjects } from '../../src/cluster/cluster.ts';
-import type { Input } from '../explain/input.ts';
+import type { Input } from '../objects/input.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
 export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {

@@ -13,7 +13,7 @@ import { paths } from '../../src/kube/api/paths.ts';
 import { ownNames } from '../../src/names/keys.ts';
 import { architectureOf } from '../../src/nodes/classify.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import { sortObjects } from '../explain/input.ts';
+import { sortObjects } from '../objects/input.ts';
 import { openPodFacts, type lookupFlags } from '../lookups/pod-facts.ts';
 import { createProgress } from '../program/terminal.ts';
 import type { Invocation } from '../program/subcommand.ts';

@@ -35,7 +35,7 @@ import {
 import { hashOf } from '../../src/names/hash.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { openCredentialHelpers } from './credential-helpers.ts';
+import { openCredentialHelpers } from '../../daemon/credential-helpers.ts';
 import { derived } from '../../src/policy/configuration/live.ts';
 import { openKubernetes } from './kubernetes.ts';
 import { messageOf } from '../../src/names/printable.ts';

@@ -121,7 +121,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     'configmaps:archwright get list',
     'configmaps:archwright-broken-images get list',
     'configmaps:archwright-drift get list',
-    // cmd/wiring/cluster-facts.ts
+    // src/facts-api/client.ts
     'services/proxy:https:archwright-controller:facts create',
   ],
   'Role archwright-controller': [
@@ -183,7 +183,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
     'configmaps:archwright-drift list',
     // cmd/report/publish.ts
     'configmaps:archwright-report create get patch',
-    // cmd/wiring/cluster-facts.ts
+    // src/facts-api/client.ts
     'serviceaccounts/token:archwright-report create',
     'services/proxy:https:archwright-controller:facts create',
   ],

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import t from 'tap';
 import { createExplainer } from '../../cmd/explain/explainer.ts';
-import { creationOf } from '../../cmd/explain/input.ts';
+import { creationOf } from '../../cmd/objects/input.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createFactsOfPod, type PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import { placementOf, type PlacementSources } from '../../src/cluster/placement-of-pod.ts';

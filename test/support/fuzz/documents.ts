@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parseAllowList } from '../../../cmd/check/allow-list.ts';
 import { podsIn } from '../../../cmd/check/pods.ts';
-import { sortObjects } from '../../../cmd/explain/input.ts';
+import { sortObjects } from '../../../cmd/objects/input.ts';
 import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
 import { parsePrices } from '../../../cmd/report/prices/prices.ts';
 import { UsageError } from '../../../cmd/program/exit.ts';

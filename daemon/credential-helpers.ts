@@ -1,23 +1,23 @@
 /** A person's docker credential helpers (`docker-credential-NAME get`), each run once for each registry. */
-import { askHelper } from '../../daemon/node-programs.ts';
-import type { RunLimits } from '../../daemon/kubelet/run/run.ts';
-import { ConfigFileError } from '../../daemon/toml.ts';
-import { ifError } from '../../src/async/if-error.ts';
+import { ifError } from '../src/async/if-error.ts';
 import {
   HelperConfigError,
   helperOf,
   parseHelperConfig,
   type ChosenHelper,
   type HelperConfig,
-} from '../../src/credentials/docker/credential-helpers.ts';
-import type { Credential, SourceProblem } from '../../src/credentials/credential.ts';
-import { credentialId } from '../../src/credentials/identity.ts';
-import { hashOf } from '../../src/names/hash.ts';
-import { maxDockerConfigBytes } from '../../src/credentials/docker/docker-config-file.ts';
-import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
-import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
-import { FileError, readBounded } from '../../src/files/read.ts';
-import type { Log } from '../../src/telemetry/log.ts';
+} from '../src/credentials/docker/credential-helpers.ts';
+import type { Credential, SourceProblem } from '../src/credentials/credential.ts';
+import { credentialId } from '../src/credentials/identity.ts';
+import { hashOf } from '../src/names/hash.ts';
+import { maxDockerConfigBytes } from '../src/credentials/docker/docker-config-file.ts';
+import { createKeyring, holdEntries } from '../src/credentials/keyring/keyring.ts';
+import type { LiveCredentialSource } from '../src/credentials/sources/file-source.ts';
+import { FileError, readBounded } from '../src/files/read.ts';
+import type { Log } from '../src/telemetry/log.ts';
+import { askHelper } from './node-programs.ts';
+import type { RunLimits } from './kubelet/run/run.ts';
+import { ConfigFileError } from './toml.ts';
 
 export interface CredentialHelpersOptions {
   /** A docker `config.json`. Missing: empty. The source of its `auths` reports a malformed one. */

@@ -1,11 +1,23 @@
 /**
  * Image facts that the controller looks up, with the credentials of its agents. Requests go through the API
  * server's proxy of Services. The controller does not see the user's credentials: each request has a token of
- * a service account, which no other program accepts (`src/facts-api/callers.ts`).
+ * a service account, which no other program accepts (`callers.ts`).
  */
-import { LoadingCache } from '../../src/async/loading-cache.ts';
-import { systemClock } from '../../src/async/clock.ts';
-import type { FactsByImage, FactsOfPod, PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
+import { LoadingCache } from '../async/loading-cache.ts';
+import { systemClock } from '../async/clock.ts';
+import type { FactsByImage, FactsOfPod, PodFactsRequest } from '../cluster/facts-of-pod.ts';
+import type { ServiceAccountName } from '../credentials/credential.ts';
+import { asObject } from '../http/json.ts';
+import { failedFacts, type ImageFacts } from '../images/facts/facts.ts';
+import { readFacts } from '../images/facts/wire.ts';
+import { createReferenceCache, InvalidReference, maxImageLength } from '../images/references/reference.ts';
+import type { KubeClient } from '../kube/api/client.ts';
+import { isCode } from '../kube/api/errors.ts';
+import { paths } from '../kube/api/paths.ts';
+import { isArchitecture } from '../names/architecture.ts';
+import { messageOf } from '../names/printable.ts';
+import { amd64Levels } from '../nodes/amd64-level.ts';
+import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 import {
   factsAudience,
   factsPath,
@@ -13,24 +25,7 @@ import {
   maxImages,
   maxPullSecrets,
   maxSecretName,
-} from '../../src/facts-api/request.ts';
-import type { ServiceAccountName } from '../../src/credentials/credential.ts';
-import { asObject } from '../../src/http/json.ts';
-import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
-import { readFacts } from '../../src/images/facts/wire.ts';
-import {
-  createReferenceCache,
-  InvalidReference,
-  maxImageLength,
-} from '../../src/images/references/reference.ts';
-import type { KubeClient } from '../../src/kube/api/client.ts';
-import { isCode } from '../../src/kube/api/errors.ts';
-import { paths } from '../../src/kube/api/paths.ts';
-import { isArchitecture } from '../../src/names/architecture.ts';
-import { messageOf } from '../../src/names/printable.ts';
-import { amd64Levels } from '../../src/nodes/amd64-level.ts';
-import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
-import type { Release } from './cluster.ts';
+} from './request.ts';
 
 /** The least that the API server allows (kubernetes pkg/apis/authentication/validation). */
 const tokenSeconds = 600;
@@ -43,17 +38,22 @@ const tries = 5;
 const maxHint = 1000;
 const pauseMs = 1000;
 
+interface ReleaseName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 export interface ClusterFactsOptions {
   /** Waits longer than the lookups may take. */
   readonly client: KubeClient;
-  readonly release: Pick<Release, 'namespace' | 'name'>;
+  readonly release: ReleaseName;
   /** The account whose token is sent. Default: `default` in each pod's namespace. */
   readonly serviceAccount: ServiceAccountName | undefined;
   readonly onProblem: (message: string) => void;
   readonly stop: AbortSignal;
 }
 
-export function factsService({ namespace, name }: Pick<Release, 'namespace' | 'name'>): string {
+export function factsService({ namespace, name }: ReleaseName): string {
   return `${namespace}/${name}-controller`;
 }
 

@@ -3,15 +3,15 @@ import { chmodSync, createReadStream, readFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import t, { type Test } from 'tap';
-import { openCredentialHelpers } from '../../../cmd/wiring/credential-helpers.ts';
-import { helperLimits } from '../../../daemon/node-programs.ts';
-import { reveal } from '../../../src/telemetry/secret.ts';
-import { multiArch } from '../../support/registry/content.ts';
-import { containers, pod } from '../explain/explaining.ts';
-import { run } from '../run.ts';
-import { child, directory, files, privateApp, registryWithApp, resultsIn, write } from '../world.ts';
-import { silentLog } from '../../support/captured.ts';
-import { like } from '../../support/like.ts';
+import { openCredentialHelpers } from '../../daemon/credential-helpers.ts';
+import { helperLimits } from '../../daemon/node-programs.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import { multiArch } from '../support/registry/content.ts';
+import { containers, pod } from '../cmd/explain/explaining.ts';
+import { run } from '../cmd/run.ts';
+import { child, directory, files, privateApp, registryWithApp, resultsIn, write } from '../cmd/world.ts';
+import { silentLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 /** Programs in their own directory, and a config.json. */
 function machine(t: Test, helpers: Readonly<Record<string, string>>, config: object) {

@@ -10,7 +10,7 @@ import type { AdmissionKind } from '../../src/webhook/metrics.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { kindOf } from '../../src/webhook/admitted-pod.ts';
-import { storedSecret, texts, type FoundObject } from '../objects/documents.ts';
+import { storedSecret, texts, type FoundObject } from './documents.ts';
 
 export interface Subject {
   readonly kind: Exclude<AdmissionKind, 'other'>;
