@@ -75,7 +75,6 @@ export class CleanRun {
     const before = tally.done;
     tally.failures.clear();
     try {
-      this.signal.throwIfAborted();
       const result = await run();
       if (tally.done > before) progress(`${name}: ${tally.done} ${dryRun ? 'would be done' : 'done'}`);
       return result;
@@ -204,7 +203,6 @@ export class CleanRun {
   /** Retries temporary errors with back-off, and conflicts at once. An expired page (410) stays expired. */
   async #persistently<T>(run: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
-      this.signal.throwIfAborted();
       try {
         return await run();
       } catch (error) {
