@@ -26,6 +26,7 @@ const ownFlags = {
     'DIRECTORY',
     'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent then requests its certificate from the cluster and writes it to `--tls-dir`.',
   ),
+  nodeName: text('NAME', 'Name of the node. Default: the host name.'),
   metricsTls: toggle('Serves metrics and health over TLS, with the certificate in `--tls-dir`.'),
   check: toggle('Shows what an agent with these settings finds on this node, and exits.'),
   output: choice(['list', 'json'], 'Output format of `--check`.', { short: 'o' }),
@@ -55,12 +56,12 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
   await using opened = new AsyncDisposableStack();
   const context = await startup(invocation, opened);
   const { configuration, env, log, metrics } = context;
-  const { tlsDir, stateDir, hostRoot, nodeName = hostname(), ...first } = configuration();
+  const { tlsDir, stateDir, hostRoot, ...first } = configuration();
   if (tlsDir === undefined) {
     throw new UsageError('name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
   }
   const inspection = opened.adopt(await openInspection({ ...context, dockerConfigs: 'node' }), close);
-  const authorityDir = flags.agentAuthorityDir;
+  const { agentAuthorityDir: authorityDir, nodeName = hostname() } = flags;
   const own = authorityDir && { node: nodeName, dir: tlsDir, authorityDir, log };
   const certificate = own && (await openCertificate(configuration(), env, own, opened));
   const machine = await readMachine(architectureOf(process.arch));

@@ -24,6 +24,10 @@ const ownFlags = {
     listenAddress,
     'Address and port for requests of `explain` and `report`, which arrive through the API server. Default: none.',
   ),
+  webhooksFile: text(
+    'PATH',
+    'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`.',
+  ),
 };
 
 export const subcommand: Subcommand<typeof ownFlags> = {
@@ -80,6 +84,7 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
     features,
     agentServiceAccount: flags.agentServiceAccount,
     factsListen: flags.factsListen,
+    webhooksFile: flags.webhooksFile,
     fleet,
     cache,
     requestOf,

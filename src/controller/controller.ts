@@ -53,6 +53,8 @@ export interface ControllerOptions extends Pick<LeaderContext, OfLeader> {
   readonly stop: AbortSignal;
   /** Address for requests for image facts. Default: none are answered. */
   readonly factsListen?: string | undefined;
+  /** YAML file with the wanted webhooks. Default: none, and the controller does not write them. */
+  readonly webhooksFile?: string | undefined;
   /** Default: `usualLeaseTimes`. */
   readonly leaseTimes?: LeaseTimes;
   /** Limit of writes. Default: `leaderWrites`. */
@@ -133,7 +135,7 @@ async function lead(
   { limiter, lookups }: ReturnType<typeof openShared>,
   ...[signal, holds, isOurs]: Parameters<LeaderElectionOptions['lead']>
 ): Promise<void> {
-  const { client, configuration, fleet, clock, log, metrics } = options;
+  const { client, configuration, webhooksFile, fleet, clock, log, metrics } = options;
   const isLeading = metrics.gauge(leadingLevel);
   isLeading.set(1);
   // Gauges of a leader end with its term, whatever its features do.
@@ -146,7 +148,6 @@ async function lead(
     log,
     metrics,
   });
-  const { webhooksFile } = configuration();
   const webhooks = webhooksFile === undefined ? undefined : await liveWebhooks(webhooksFile, log);
   const { clusterConfigs, podConfigs, rollouts } = caches;
   const resources = collectResources({ clusterConfigs, podConfigs, rollouts, metrics: shown });

@@ -30,6 +30,7 @@ export type TestLeader = Awaited<ReturnType<typeof startLeader>>;
 
 export interface TestLeaderOptions {
   readonly configuration?: Partial<Configuration> | undefined;
+  readonly webhooksFile?: string | undefined;
   /** By image as the pod writes it. Other images are unknown. */
   readonly facts?: Readonly<Record<string, ImageFacts>>;
   /** Facts in the cache at the start. */
@@ -69,7 +70,7 @@ export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
     namespace: 'archwright',
     ...options.configuration,
   };
-  const { webhooksFile } = configuration;
+  const { webhooksFile } = options;
   const webhooks = webhooksFile === undefined ? undefined : await liveWebhooks(webhooksFile, log);
   const cache = new FactsCache({
     source: { lookup: () => Promise.reject(new Error('no source in this test')) },

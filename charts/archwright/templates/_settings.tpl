@@ -45,8 +45,7 @@ values: of a pool of nodes, above those of the release.
   "name" $name
   "namespace" (include "archwright.namespace" $root)
   "certificates" (ternary "external" $root.Values.certificates (eq $root.Values.certificates "certManager"))
-  "webhookConfiguration" (include "archwright.clusterName" $root)
-  "webhooksFile" "/etc/archwright/config/webhooks.yaml" -}}
+  "webhookConfiguration" (include "archwright.clusterName" $root) -}}
 {{- if $root.Values.controller.enabled }}{{ $_ := set $fixed "webhookPathSecret" (printf "%s-webhook-path" $name) }}{{ end -}}
 {{- if $root.Values.agent.enabled -}}
 {{- $_ := set $fixed "agents" (list (printf "endpointslices:%s/%s-agent" (include "archwright.namespace" $root) $name)) -}}

@@ -23,12 +23,10 @@ export const setByChart: ReadonlySet<string> = new Set([
   'metricsListen',
   'name',
   'namespace',
-  'nodeName',
   'stateDir',
   'tlsDir',
   'webhookConfiguration',
   'webhookPathSecret',
-  'webhooksFile',
 ]);
 
 /** Defaults of the chart that differ from the program's, in words. */

@@ -123,7 +123,7 @@ export interface Feature {
   readonly name: string;
   readonly metrics?: readonly MetricSpec[];
   /** Whether the feature is needed; for settings that only a restart changes. Default: always. */
-  readonly isOn?: (configuration: Configuration) => boolean;
+  readonly isOn?: (leader: LeaderContext) => boolean;
   /** Number of keys that are reconciled at the same time. Default: 1. */
   readonly workers?: number;
   /** `requeueAfterMs` of a reconcile that returns none. Default: a key waits for its next event. */

@@ -51,7 +51,7 @@ async function runFeature(
   const failed = leader.metrics.counter(failures, labels);
   const reconciled = counts(leader.metrics, reconciles, 'result', outcomes, labels);
   const log = leader.log.child(labels);
-  if (feature.isOn?.(leader.configuration()) === false) {
+  if (feature.isOn?.(leader) === false) {
     log.debug('the settings turn this part of the controller off');
     return;
   }

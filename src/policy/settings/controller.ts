@@ -96,12 +96,9 @@ export const certificateSettings = {
     help: 'Validity of an issued certificate. It is replaced after two thirds of that time. Less than an hour is for tests only.',
   }),
   webhookConfiguration: controllerAndClean.atStart(objectName, {
-    help: 'MutatingWebhookConfiguration that the controller keeps equal to `webhooksFile`.',
-  }),
-  webhooksFile: controller.atStart(text('path'), {
-    help: 'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`.',
+    help: 'MutatingWebhookConfiguration that the controller keeps equal to the file of its flag `--webhooks-file`.',
   }),
   webhookPathSecret: controllerCleanAndWebhook.atStart(objectName, {
-    help: "Secret with the unguessable part of the webhook's path, which the webhook reads. Default: none, and the path in `webhooksFile` applies.",
+    help: "Secret with the unguessable part of the webhook's path, which the webhook reads. Default: none, and the path in that file applies.",
   }),
 };

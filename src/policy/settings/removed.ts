@@ -18,6 +18,7 @@ const removed: readonly (readonly [names: string, instead: string])[] = [
     'the times of the leader election are those of client-go: 15, 10 and 2 seconds',
   ],
   ['metricsTlsDir', 'use the flag --metrics-tls: metrics have the certificate in tlsDir'],
+  ['nodeName', 'use the flag --node-name of archwright agent'],
   ['movedPodsName', 'the leader remembers its evictions in memory'],
   ['pullSecretCacheTime', 'a pull secret is cached for a minute'],
   ['runningImagesMetric', 'running images are always counted'],
@@ -27,9 +28,10 @@ const removed: readonly (readonly [names: string, instead: string])[] = [
     'Fail stays Fail; set failurePolicy to Ignore if pods must be created while no webhook answers',
   ],
   ['webhookClientCa', 'use the flag --webhook-client-ca of archwright webhook'],
-  ['webhookNames', 'the names in the webhook’s certificate are those in webhooksFile'],
+  ['webhookNames', 'the names in the webhook’s certificate are those in the file of --webhooks-file'],
   ['webhookPathDir', 'the webhook reads webhookPathSecret from the cluster'],
   ['webhookPathRotation', 'the webhook’s path is replaced every seven days'],
+  ['webhooksFile', 'use the flag --webhooks-file of archwright controller'],
   [
     'agentTlsSecret brokenImagesName caSecret controllerClientTlsSecret driftName leaseName reportName ' +
       'webhookClientTlsSecret webhookTlsSecret',

@@ -5,7 +5,6 @@ import { parts, settingsOf } from './setting.ts';
 import { logLevels } from '../../telemetry/log.ts';
 
 const webhook = settingsOf('webhook');
-const agent = settingsOf('agent');
 const servers = settingsOf('webhook', 'agent');
 const services = settingsOf('webhook', 'agent', 'controller');
 const agentClients = settingsOf('webhook', 'controller', 'explain');
@@ -45,9 +44,6 @@ export const servingSettings = {
   drainTime: servers.live(duration(0, 10 * minute), {
     default: 20_000,
     help: 'How long requests in flight may take at shutdown.',
-  }),
-  nodeName: agent.atStart(text('node name'), {
-    help: 'Name of the agent’s node. Default: the host name.',
   }),
   logLevel: everything.live(choice(logLevels), { default: 'info', help: 'Lowest level of logged messages.' }),
 };

@@ -89,7 +89,6 @@ t.test('in the container of an agent, the variables and the file of the agent ap
     ARCHWRIGHT_TLS_DIR: '/etc/archwright/tls',
     ARCHWRIGHT_HOST_ROOT: `${directory}/host`,
     ARCHWRIGHT_STATE_DIR: `${directory}/state`,
-    ARCHWRIGHT_NODE_NAME: 'n1',
   };
   const { code, out, err } = await run(['inspect', '--verbose', image], { env });
   t.strictSame([code, err], [0, '']);

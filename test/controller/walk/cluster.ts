@@ -394,9 +394,9 @@ export async function createWalkCluster(t: Test) {
     store,
     cache,
     fleet: fleet as Fleet,
+    webhooksFile,
     configuration: {
       namespace: own,
-      webhooksFile,
       webhookConfiguration: own,
       webhookPathSecret: 'archwright-webhook-path',
       agents: [`${own}/archwright-agent`],

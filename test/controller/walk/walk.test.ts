@@ -83,7 +83,7 @@ const endOfMetrics = {
 
 /** One process of the controller. `kill` ends it without another request. */
 function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () => boolean) {
-  const { store, clock, cache, fleet } = cluster;
+  const { store, clock, cache, fleet, webhooksFile } = cluster;
   const client = createKubeClient({ access: store.access, userAgent: identity });
   let isDead = false;
   const never = <T>(): Promise<T> => new Promise(() => undefined);
@@ -112,6 +112,7 @@ function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () 
         if (name.includes(': after ') && step()) kill();
       }),
     ),
+    webhooksFile,
     fleet,
     cache,
     requestOf: createRequestOf(defaultCacheTimes, false),

@@ -50,7 +50,8 @@ export const agentCertificates: Feature = {
   name: 'agent-certificates',
   metrics: [agentCertificatesTotal],
   // Without agents, the chart grants no right to their requests.
-  isOn: ({ agents, certificates }) => agents.length > 0 && certificates !== 'external',
+  isOn: ({ configuration }) =>
+    configuration().agents.length > 0 && configuration().certificates !== 'external',
   // The API server would remove them an hour after they were answered.
   leftovers: {
     others: {

@@ -36,7 +36,7 @@ const certificateExpiresIn = gauge(
 export const certificatesWith = (times?: Times): Feature => ({
   name: 'certificates',
   metrics: [certificateExpiresIn, certificatesIssued],
-  isOn: ({ certificates }) => certificates !== 'external',
+  isOn: ({ configuration }) => configuration().certificates !== 'external',
   inRounds: true,
   leftovers: {
     objects: (configuration) =>

@@ -56,7 +56,8 @@ const pauses = {
 export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
   name: 'webhook-configuration',
   metrics: [stateGauge],
-  isOn: ({ webhookConfiguration: name, webhooksFile }) => name !== undefined && webhooksFile !== undefined,
+  isOn: ({ configuration, webhooks }) =>
+    configuration().webhookConfiguration !== undefined && webhooks !== undefined,
   inRounds: true,
   leftovers: {
     objects: ({ webhookPathSecret: name }) => (name === undefined ? [] : [{ kind: 'Secret', name }]),

@@ -80,7 +80,6 @@ export async function createWorld(t: Test) {
     const configuration = {
       ...defaultConfiguration(),
       namespace,
-      webhooksFile: 'w',
       ...options.configuration,
     };
     const shortened = options.shortened ?? ((ms) => (ms < 2000 ? 10 : 600_000));

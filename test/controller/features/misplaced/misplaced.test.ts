@@ -179,7 +179,7 @@ t.test(
   'a pod where the webhook configuration leaves the namespace out stays, until it is included',
   async (t) => {
     const selector = { matchLabels: { archwright: 'on' } };
-    const world = await startWorld(t, { configuration: { webhooksFile: webhooksFile(t, selector) } });
+    const world = await startWorld(t, { webhooksFile: webhooksFile(t, selector) });
     const { store, leader } = world;
     const { namespaces } = leader.caches;
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { team: 'a' } } });

@@ -113,7 +113,7 @@ export async function start(
   const context = world.context({
     signal: ending.signal,
     webhooks,
-    configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
+    configuration: { webhookConfiguration: name, ...configuration },
     // Pauses while something is unsettled, and after writes, are shorter than in a real cluster.
     shortened: (ms) => (ms <= 60_000 ? 20 : ms),
   });

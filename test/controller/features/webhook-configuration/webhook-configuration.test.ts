@@ -175,10 +175,8 @@ t.test('the endpoints of a Service that the file no longer names are not watched
 t.test('without a configuration name or a file, it ends at once', async (t) => {
   const world = await createWorld(t);
   await lead(webhookConfiguration, world.context());
-  await lead(
-    webhookConfiguration,
-    world.context({ configuration: { webhookConfiguration: name, webhooksFile: undefined } }),
-  );
+  const configuration = { webhookConfiguration: name };
+  await lead(webhookConfiguration, world.context({ configuration, webhooks: undefined }));
   t.equal(world.store.requests.length, 0);
 });
 
