@@ -15,10 +15,13 @@ export interface Checked {
 
 const ranks = ['finding', 'unknown', 'fine'] as const;
 
-/** One row for each image and place, those that fail first. Below it, the numbers of images. */
+/** One row for each image of a workload and place, those that fail first. Below it, the numbers of images. */
 export function asTable({ architectures, results }: Checked): string {
   const rows = [
-    ...Map.groupBy(results, (each) => `${placeOf(each)} ${each.usedBy} ${each.image}`).values(),
+    ...Map.groupBy(results, (each) =>
+      // In JSON, every image is in line 1.
+      JSON.stringify([placeOf(each), workloadOf(each), each.usedBy, each.image]),
+    ).values(),
   ].sort((a, b) => rankOf(a) - rankOf(b));
   const head = ['PLACE', 'WORKLOAD', 'IMAGE', ...architectures.map((name) => name.toUpperCase()), 'WHY'];
   const lines = rows.map((row) => [

@@ -257,6 +257,27 @@ t.test('several architectures', async (t) => {
   }
 });
 
+t.test('in JSON, where every line is 1, each workload has its own row', async (t) => {
+  const { app, check } = await checker(t);
+  const deployment = (name: string, more: object) => ({
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name },
+    spec: { template: { spec: { containers: containers(app), ...more } } },
+  });
+  const items = [deployment('a', {}), deployment('b', { nodeSelector: { 'kubernetes.io/arch': 'amd64' } })];
+  const { code, out } = await check(JSON.stringify({ apiVersion: 'v1', kind: 'List', items }));
+  t.equal(code, 1);
+  const rows = out.split('\n').map((line) => line.split(/ {2,}/));
+  t.strictSame(
+    rows.slice(1, 3).map(([, workload, , verdict]) => [workload, verdict]),
+    [
+      ['Deployment/b', 'pinned'],
+      ['Deployment/a', 'ok'],
+    ],
+  );
+});
+
 t.test('the allow-list excepts images by pattern, architecture and date', async (t) => {
   const { server, json, check } = await checker(t);
   server.push('legacy/x', 'v1', single);
