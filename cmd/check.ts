@@ -6,12 +6,13 @@ import { InvalidReference } from '../src/images/references/reference.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
 import { podsInFiles } from './check/pods.ts';
 import { classes, judge } from './check/verdict.ts';
-import { asJson, asJunit, asSarif, asTable, type Checked } from './check/write.ts';
+import { asJunit, asSarif, asTable, documentOf, type Checked } from './check/write.ts';
 import { readText } from './objects/documents.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { architectures, choice, list } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
+import { print } from './program/table.ts';
 import { createProgress } from './program/terminal.ts';
 import { cacheFlags, openCachedLookups } from './wiring/image-facts.ts';
 
@@ -58,9 +59,9 @@ async function run(invocation: Call): Promise<number> {
   const checked: Checked = { architectures, results, allowList: allowList.states() };
   noteOfAllowList(checked, note);
   if (results.length === 0) note('the input contains no image');
-  if (output === 'table') io.out(asTable(checked));
-  else if (output === 'json') io.out(asJson(checked));
-  else io.out(output === 'junit' ? asJunit(checked) : asSarif(checked, process.cwd()));
+  if (output === 'junit') io.out(asJunit(checked));
+  else if (output === 'sarif') io.out(asSarif(checked, process.cwd()));
+  else print(invocation, documentOf(checked), asTable(checked));
   const found = new Set(results.map(({ verdict }) => classes[verdict]));
   if (found.has('finding')) return exitCodes.failure;
   return found.has('unknown') ? exitCodes.unanswered : exitCodes.success;

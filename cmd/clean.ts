@@ -7,7 +7,7 @@ import { exitCodes, stoppedCode, UsageError } from './program/exit.ts';
 import { choice, toggle, value } from './program/flag.ts';
 import * as kinds from '../src/policy/value-kinds/plain.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { jsonText, nothing, table } from './program/table.ts';
+import { print, tableOf, type Column } from './program/table.ts';
 
 const flags = {
   dryRun: toggle('Shows what would be changed, deleted or restarted.'),
@@ -35,8 +35,8 @@ export const subcommand: Subcommand<typeof flags> = {
 };
 
 async function run(invocation: Invocation<typeof flags>): Promise<number> {
-  const { io, say, stop } = invocation;
-  const { dryRun, restartPods, output, program } = invocation.flags;
+  const { say, stop } = invocation;
+  const { dryRun, restartPods, program } = invocation.flags;
   if (program !== undefined && restartPods)
     throw new UsageError('--restart-pods cannot be combined with --program');
   const other = program === undefined ? undefined : otherPrograms[program];
@@ -58,7 +58,7 @@ async function run(invocation: Invocation<typeof flags>): Promise<number> {
       clock: systemClock,
     };
     const report = await (other ? cleanOtherProgram(options, other) : clean(options));
-    io.out(output === 'json' ? jsonText(report) : describe(report));
+    print(invocation, report, describe(report));
     return report.complete ? exitCodes.success : exitCodes.failure;
   } catch (error) {
     if (!stop.aborted) throw error;
@@ -68,12 +68,16 @@ async function run(invocation: Invocation<typeof flags>): Promise<number> {
 }
 
 function describe({ steps, dryRun, complete }: CleanReport): string {
-  const rows = steps.map(({ step, done, failures }) => [step, `${done}`, `${failures.length || nothing}`]);
+  const columns: readonly Column<(typeof steps)[number]>[] = [
+    ['STEP', ({ step }) => step],
+    [dryRun ? 'WOULD DO' : 'DONE', ({ done }) => done],
+    ['FAILED', ({ failures }) => failures.length || undefined],
+  ];
   const notes = steps.flatMap(({ step, notes }) => notes.map((note) => `${step}: ${note}\n`));
   const failures = steps.flatMap(({ step, failures }) =>
     failures.map(({ what, why }) => `${step}: ${what}: ${why}\n`),
   );
-  const text = table([['STEP', dryRun ? 'WOULD DO' : 'DONE', 'FAILED'], ...rows]) + notes.join('');
+  const text = tableOf(columns, steps) + notes.join('');
   if (complete) return text;
   const advice = 'Fix the cause and run archwright clean again.\n';
   return `${text}\nCould not be removed:\n${failures.join('')}${advice}`;

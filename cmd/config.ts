@@ -14,7 +14,7 @@ import { readStandardInput, standardInput } from './objects/documents.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { jsonText } from './program/table.ts';
+import { print } from './program/table.ts';
 
 const actions = ['check', 'print'] as const;
 
@@ -39,7 +39,7 @@ async function run(invocation: Call): Promise<number> {
   const [action = '', file, ...more] = invocation.positionals;
   const sources = sourcesOf(invocation, file ?? invocation.sources.file);
   if (more.length > 0) throw new UsageError(`takes one file, but also got ${more.join(', ')}`);
-  if (action === 'print') return print(invocation, sources);
+  if (action === 'print') return printAll(invocation, sources);
   if (action === 'check') {
     if (invocation.given.has('output')) throw new UsageError('--output belongs to print');
     return check(invocation, sources);
@@ -94,11 +94,12 @@ function unknownArchitectures(configuration: Configuration): readonly string[] {
   );
 }
 
-async function print(invocation: Call, sources: Invocation['sources']): Promise<number> {
+async function printAll(invocation: Call, sources: Invocation['sources']): Promise<number> {
   const loaded = await loadConfiguration(sources);
   if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
   const lines = describe(loaded.configuration, loaded.origins);
-  invocation.io.out(invocation.flags.output === 'json' ? asJson(lines) : asToml(lines));
+  const entries = lines.map(({ key, value = null, origin }) => [key, { value, origin }]);
+  print(invocation, Object.fromEntries(entries), asToml(lines));
   return exitCodes.success;
 }
 
@@ -124,9 +125,4 @@ function asToml(lines: readonly Line[]): string {
       value === undefined ? `# ${key} is not set\n` : `${key} = ${formatToml(value)} # ${origin}\n`,
     )
     .join('');
-}
-
-function asJson(lines: readonly Line[]): string {
-  const entries = lines.map(({ key, value = null, origin }) => [key, { value, origin }]);
-  return jsonText(Object.fromEntries(entries));
 }

@@ -15,7 +15,7 @@ import { untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, list, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { jsonText, cell } from './program/table.ts';
+import { cell, print } from './program/table.ts';
 
 const flags = {
   ...lookupFlags,
@@ -52,6 +52,8 @@ const concurrentObjects = 8;
 /** archwright's Lease and records, which few people may read. Any other object gets a warning. */
 const ofArchwright = /\/(?:leases|configmaps)$/;
 
+const yamlOptions = { aliasDuplicateObjects: false, lineWidth: 0 };
+
 async function run(invocation: Call): Promise<number> {
   const { io, say, stop } = invocation;
   const { output, patch } = invocation.flags;
@@ -82,7 +84,13 @@ async function run(invocation: Call): Promise<number> {
   const opening = openExplainer(invocation, cluster, input, onProblem, opened);
   const { explainer, lookups, insideCluster } = await opening;
   const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
-  io.out(write(explanations, lookups, output, patch));
+  const document = { lookups, results: explanations.map((each) => resultOf(each, patch)) };
+  const tables = explanations.map((each) => describe(each, patch)).join('\n');
+  print(
+    invocation,
+    document,
+    output === 'yaml' ? stringify(document, yamlOptions) : `${tables}\nImages: looked up ${lookups}.\n`,
+  );
   const isTerse = insideCluster !== undefined && explanations.some(lacksDetail);
   if (output === 'table' && isTerse && named.length > 0) {
     const objects = invocation.positionals.join(' ');
@@ -142,17 +150,4 @@ function lacksDetail({ outcome }: Explanation): boolean {
     ({ facts }) =>
       facts?.error && facts.error.hint === undefined && facts.endpoint === '' && facts.source !== 'override',
   );
-}
-
-function write(
-  explanations: readonly Explanation[],
-  lookups: string,
-  output: 'table' | 'json' | 'yaml',
-  withPatch: boolean,
-): string {
-  if (output === 'table')
-    return `${explanations.map((each) => describe(each, withPatch)).join('\n')}\nImages: looked up ${lookups}.\n`;
-  const document = { lookups, results: explanations.map((each) => resultOf(each, withPatch)) };
-  if (output === 'json') return jsonText(document);
-  return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
 }

@@ -14,7 +14,7 @@ import { close, openCliContext, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, list, objectName, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { cell, jsonText, nothing, table } from './program/table.ts';
+import { cell, nothing, print, table, tableOf, type Column } from './program/table.ts';
 import { openFactsCache } from './wiring/image-facts.ts';
 import { openInspection } from './wiring/inspection.ts';
 
@@ -57,7 +57,7 @@ async function run(invocation: Call): Promise<number> {
   const { output, pullSecret: files, verbose } = flags;
   const ofPod = files.length === 0 ? undefined : await readPullSecretFiles(files, io.stdin);
   const { results, attempts, sources } = await inspect(invocation, ofPod);
-  io.out(output === 'json' ? jsonText({ results }) : describeResults(results));
+  print(invocation, { results }, describeResults(results));
   if (verbose) {
     const all = [...(ofPod ? [{ source: ofPod, place: files.join(', ') }] : []), ...sources];
     const text = describeSources(all) + describeAttempts(results, attempts);
@@ -121,26 +121,28 @@ const digestLength = 12;
 
 /** A table of the results, and below it the errors. @param results in the order of the arguments */
 function describeResults(results: readonly ImageFacts[]): string {
-  const header = ['IMAGE', 'KIND', 'DIGEST', 'SOURCE', 'CREDENTIAL', 'ENDPOINT', 'PLATFORMS'];
   const failures = results.flatMap(({ image, error }) =>
     error ? [`${cell(image)}: ${error.code}: ${printable(error.message, maxTextBytes)}\n`] : [],
   );
-  return table([header, ...results.map(resultRow)]) + (failures.length === 0 ? '' : `\n${failures.join('')}`);
+  return tableOf(resultColumns, results) + (failures.length === 0 ? '' : `\n${failures.join('')}`);
 }
 
-function resultRow(facts: ImageFacts): readonly string[] {
-  const { image, mediaType, digest, source, credentialSource, endpoint, platforms, error } = facts;
-  const isFromRegistry = source !== 'override' && endpoint !== '';
-  return [
-    cell(image),
-    mediaType === undefined ? nothing : cell(mediaKinds.get(mediaType) ?? mediaType),
-    digest?.slice(digest.indexOf(':') + 1).slice(0, digestLength) ?? nothing,
-    error ? nothing : source,
-    isFromRegistry && !error ? credentialSource : nothing,
-    isFromRegistry ? cell(endpoint) : nothing,
-    error ? error.code : [...new Set(platforms.map(formatPlatform))].join(' ') || 'any',
-  ];
-}
+const isFromRegistry = ({ source, endpoint }: ImageFacts): boolean =>
+  source !== 'override' && endpoint !== '';
+
+const resultColumns: readonly Column<ImageFacts>[] = [
+  ['IMAGE', ({ image }) => cell(image)],
+  ['KIND', ({ mediaType = '' }) => cell(mediaKinds.get(mediaType) ?? mediaType)],
+  ['DIGEST', ({ digest }) => digest?.slice(digest.indexOf(':') + 1).slice(0, digestLength)],
+  ['SOURCE', ({ source, error }) => (error ? nothing : source)],
+  ['CREDENTIAL', (facts) => (isFromRegistry(facts) && !facts.error ? facts.credentialSource : nothing)],
+  ['ENDPOINT', (facts) => (isFromRegistry(facts) ? cell(facts.endpoint) : nothing)],
+  [
+    'PLATFORMS',
+    ({ platforms, error }) =>
+      error ? error.code : [...new Set(platforms.map(formatPlatform))].join(' ') || 'any',
+  ],
+];
 
 /** @param sources in the order of precedence, each with the places that it reads */
 function describeSources(

@@ -12,10 +12,11 @@ import { reportPage } from './report/page/page.ts';
 import { moneyOf } from './report/prices/savings.ts';
 import { readPrices } from './report/prices/prices.ts';
 import { placeOf, publishReport } from './report/publish.ts';
-import { asCsv, asJson, asTable, reportOf } from './report/contents.ts';
+import { asCsv, asTable, documentOf, reportOf } from './report/contents.ts';
 import { exitCodes, Failure, UsageError } from './program/exit.ts';
 import { architecture, choice, list, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
+import { print } from './program/table.ts';
 import { lookupFlags } from './lookups/pod-facts.ts';
 import { cacheFlags } from './wiring/image-facts.ts';
 
@@ -79,8 +80,7 @@ async function run(invocation: Call): Promise<number> {
   else if (html !== undefined) {
     await writeFile(html, reportPage(report)).catch(unwritable(html));
     say(`${html} written`);
-  } else if (output === 'json') io.out(asJson(report));
-  else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
+  } else print(invocation, documentOf(report), output === 'csv' ? asCsv(report, by) : asTable(report, by));
   if (html === undefined && output === 'csv') say(`images looked up ${lookups}`);
   if (!isComplete) return exitCodes.unanswered;
   return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;

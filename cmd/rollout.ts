@@ -8,7 +8,7 @@ import { untilStopped } from './program/context.ts';
 import { exitCodes, Failure, UsageError } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { jsonText, cell, nothing, table } from './program/table.ts';
+import { cell, nothing, table, tableOf, type Column } from './program/table.ts';
 import { showAgain } from './program/terminal.ts';
 import { connect } from './wiring/cluster.ts';
 import type { RolloutStatus } from '../src/controller/features/rollouts/status.ts';
@@ -58,7 +58,6 @@ async function run(invocation: Call): Promise<number> {
     throw new UsageError(`name one of ${actions.join(', ')}${action ? didYouMean(action, actions) : ''}`);
   if (more.length > 0) throw new UsageError(`takes one rollout, not ${more.join(', ')} too`);
   if (action !== 'status' && name === undefined) throw new UsageError(`name the rollout to ${action}`);
-  const isJson = invocation.flags.output === 'json';
   await using opened = new AsyncDisposableStack();
   const { client, access } = (await connect(invocation, opened)).kubernetes;
   const namespace = invocation.flags.namespace ?? access.namespace;
@@ -81,7 +80,7 @@ async function run(invocation: Call): Promise<number> {
       const isBack = phases.some((phase) => phase === 'RolledBack' || phase === 'Aborted');
       const isOver = phases.every((phase) => ended.has(phase));
       const code = isBack ? exitCodes.failure : exitCodes.success;
-      return { text: isJson ? jsonText(isOne ? one : all) : text, code, isOver };
+      return { document: isOne ? one : all, text, code, isOver };
     });
     return action === 'abort' ? exitCodes.success : code;
   } catch (error) {
@@ -133,26 +132,35 @@ function isSeen({ metadata, status }: StoredRollout): boolean {
 
 function describeRollouts(rollouts: readonly StoredRollout[], namespace: string): string {
   if (rollouts.length === 0) return `no rollouts in namespace ${namespace}\n`;
-  const head = ['NAME', 'ARCHITECTURE', 'PHASE', 'TARGET', 'MOVED', 'MESSAGE'];
-  const rows = rollouts.map(({ metadata, spec, status = {} }) => [
-    cell(metadata?.name ?? ''),
-    cell(spec?.architecture ?? ''),
-    cell(status.phase ?? ''),
-    cell(status.share ?? ''),
-    moved(status),
-    cell(status.message ?? notFollowed),
-  ]);
-  return table([head, ...rows]);
+  return tableOf(rolloutColumns, rollouts);
 }
+
+const rolloutColumns: readonly Column<StoredRollout>[] = [
+  ['NAME', ({ metadata }) => cell(metadata?.name)],
+  ['ARCHITECTURE', ({ spec }) => cell(spec?.architecture)],
+  ['PHASE', ({ status }) => cell(status?.phase)],
+  ['TARGET', ({ status }) => cell(status?.share)],
+  ['MOVED', ({ status = {} }) => moved(status)],
+  ['MESSAGE', ({ status }) => cell(status?.message ?? notFollowed)],
+];
+
+const workloadColumns: readonly Column<RolloutStatus['workloads'][number]>[] = [
+  ['WORKLOAD', ({ name }) => cell(name)],
+  ['PODS', ({ pods }) => pods],
+  ['MOVED', ({ moved }) => moved],
+  ['READY', ({ ready }) => ready],
+  ['WANTED', ({ wanted }) => wanted],
+  ['REASON', ({ blocked }) => cell(blocked)],
+];
 
 /** @param now wall clock, milliseconds */
 function describeRollout(rollout: StoredRollout, now: number): string {
   const { metadata, spec, status } = rollout;
-  const name = cell(metadata?.name ?? '');
+  const name = cell(metadata?.name);
   if (status?.phase === undefined) return `${name}: ${printable(status?.message ?? notFollowed, 1024)}\n`;
   const { phase, share = '', attempt = 1, message = '', retryAt, workloads = [] } = status;
   const lines = [
-    ['rollout', `${name} to ${cell(spec?.architecture ?? '')}`],
+    ['rollout', `${name} to ${cell(spec?.architecture)}`],
     ['phase', `${cell(phase)}, target ${cell(share)}, attempt ${attempt}`],
     ['moved', `${bar(status)} ${moved(status)}`],
     [
@@ -161,13 +169,7 @@ function describeRollout(rollout: StoredRollout, now: number): string {
     ],
     ...(retryAt === undefined ? [] : [['retry', inTime(retryAt, now)]]),
   ];
-  const head = ['WORKLOAD', 'PODS', 'MOVED', 'READY', 'WANTED', 'REASON'];
-  const rows = workloads.map(({ name: workload, pods, moved: there, ready, wanted, blocked }) => [
-    cell(workload),
-    ...[pods, there, ready, wanted].map(String),
-    blocked === undefined ? nothing : cell(blocked),
-  ]);
-  return `${table(lines)}${rows.length === 0 ? '' : `\n${table([head, ...rows])}`}`;
+  return `${table(lines)}${workloads.length === 0 ? '' : `\n${tableOf(workloadColumns, workloads)}`}`;
 }
 
 function moved({ moved: there, pods }: NonNullable<StoredRollout['status']>): string {

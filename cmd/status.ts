@@ -7,7 +7,6 @@ import { untilStopped } from './program/context.ts';
 import { exitCodes } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { jsonText } from './program/table.ts';
 import { showAgain } from './program/terminal.ts';
 
 const flags = {
@@ -45,8 +44,10 @@ async function run(invocation: Call): Promise<number> {
     const { status, installation, configurationProblems } = collected;
     const now = client.serverNow();
     const findings = findingsOf(status, installation, configurationProblems, now);
-    const text =
-      flags.output === 'json' ? jsonText({ ...status, findings }) : describeStatus(status, findings, now);
-    return { text, code: findings.length === 0 ? exitCodes.success : exitCodes.failure };
+    return {
+      document: { ...status, findings },
+      text: describeStatus(status, findings, now),
+      code: findings.length === 0 ? exitCodes.success : exitCodes.failure,
+    };
   });
 }

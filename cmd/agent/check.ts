@@ -15,7 +15,7 @@ import { close, createPlainLog, openCliContext } from '../program/context.ts';
 import { exitCodes } from '../program/exit.ts';
 import type { Flag } from '../program/flag.ts';
 import type { Invocation } from '../program/subcommand.ts';
-import { jsonText } from '../program/table.ts';
+import { print } from '../program/table.ts';
 
 interface CheckedSource {
   readonly source: string;
@@ -57,7 +57,11 @@ export async function checkNode(invocation: Invocation<{ output: Flag<'list' | '
     { source: 'tls', parts: [await describeTls(tlsDir)] },
   );
   const understood = checked.every(({ parts }) => parts.every(({ state }) => state !== 'left-out'));
-  io.out(scrub(flags.output === 'json' ? asJson(checked, understood) : asList(checked)));
+  const parts = checked.flatMap(({ source, parts }) =>
+    parts.map(({ where, state, what, differs = [] }) => ({ source, where, state, what, differs })),
+  );
+  const out = (text: string): void => io.out(scrub(text));
+  print({ flags, io: { out } }, { understood, parts }, asList(checked));
   return understood ? exitCodes.success : exitCodes.failure;
 }
 
@@ -73,13 +77,6 @@ const notConfigured: readonly CheckedSource[] = [
     ],
   },
 ];
-
-function asJson(checked: readonly CheckedSource[], understood: boolean): string {
-  const parts = checked.flatMap(({ source, parts }) =>
-    parts.map(({ where, state, what, differs = [] }) => ({ source, where, state, what, differs })),
-  );
-  return jsonText({ understood, parts });
-}
 
 const stateWidth = 'left-out'.length;
 const maxLineBytes = 1024;

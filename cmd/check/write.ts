@@ -2,7 +2,7 @@
 import { relative, resolve, sep } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { standardInput } from '../objects/documents.ts';
-import { cell, counted, jsonText, nothing, table } from '../program/table.ts';
+import { cell, counted, jsonText, tableOf, type Column } from '../program/table.ts';
 import { programVersion } from '../program/version.ts';
 import type { AllowEntry, EntryState } from './allow-list.ts';
 import { classes, type Result, type Verdict } from './verdict.ts';
@@ -23,13 +23,17 @@ export function asTable({ architectures, results }: Checked): string {
       JSON.stringify([placeOf(each), workloadOf(each), each.usedBy, each.image]),
     ).values(),
   ].sort((a, b) => rankOf(a) - rankOf(b));
-  const head = ['PLACE', 'WORKLOAD', 'IMAGE', ...architectures.map((name) => name.toUpperCase()), 'WHY'];
-  const lines = rows.map((row) => [
-    ...row.slice(0, 1).flatMap((first) => [cell(placeOf(first)), cell(workloadOf(first)), cell(first.image)]),
-    ...architectures.map((name) => row.find(({ architecture }) => architecture === name)?.verdict ?? nothing),
-    [...new Set(row.map(({ why }) => why).filter((why) => why !== ''))].join('; ') || nothing,
-  ]);
-  return `${table([head, ...lines])}\n${summaryOf(results)}\n`;
+  const columns: readonly Column<readonly Result[]>[] = [
+    ['PLACE', ([first]) => first && cell(placeOf(first))],
+    ['WORKLOAD', ([first]) => first && cell(workloadOf(first))],
+    ['IMAGE', ([first]) => cell(first?.image)],
+    ...architectures.map((name): Column<readonly Result[]> => [
+      name.toUpperCase(),
+      (row) => row.find(({ architecture }) => architecture === name)?.verdict,
+    ]),
+    ['WHY', (row) => [...new Set(row.map(({ why }) => why).filter((why) => why !== ''))].join('; ')],
+  ];
+  return `${tableOf(columns, rows)}\n${summaryOf(results)}\n`;
 }
 
 function placeOf({ file, line }: Result): string {
@@ -54,15 +58,14 @@ function summaryOf(results: readonly Result[]): string {
   return [counted(images.length, 'image'), counts.join(', ')].filter(Boolean).join(': ');
 }
 
-/** Documented in `docs/use/check.md`. */
-export function asJson({ architectures, results, allowList }: Checked): string {
-  const document = {
+/** For `--output json`; documented in `docs/use/check.md`. */
+export function documentOf({ architectures, results, allowList }: Checked): object {
+  return {
     architectures,
     results: results.map((result) => ({ ...result, class: classes[result.verdict] })),
     // JSON has no functions, so `matches` is left out.
     allowList: allowList.map(([entry, state]) => ({ ...entry, state })),
   };
-  return jsonText(document);
 }
 
 /**

@@ -13,7 +13,7 @@ import {
   warningsAbout,
 } from '../../src/placement/rules/images/unknown.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';
-import { cell, counted, nothing, table } from '../program/table.ts';
+import { cell, counted, nothing, table, tableOf, type Column } from '../program/table.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
 import { isAdmitted, type Explanation, type RunningNow } from './explainer.ts';
 
@@ -43,10 +43,10 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
       ],
       indent,
     ),
-    paragraph(imageTable(decision.images)),
+    paragraph(decision.images.length === 0 ? '' : tableOf(imageColumns, decision.images, indent)),
     paragraph(lines(decision.images.flatMap(errorOf))),
     paragraph(lines(broken.map(brokenLine))),
-    paragraph(table([['RULE', 'WHY'], ...reasonsOf(decision)], indent)),
+    paragraph(tableOf(reasonColumns, reasonsOf(decision), indent)),
     paragraph(lines(warningsOf(decision).map((warning) => `warning: ${message(warning)}`))),
     ...(withPatch
       ? [paragraph(json('patch', patch)), paragraph(json('after', schedulingOf(patched, basePath)))]
@@ -129,24 +129,18 @@ function describeWidened({ nodeSelector, expressions }: Widened): string {
   return [...labels, ...terms].join('; ');
 }
 
-function imageTable(images: readonly ImageVerdict[]): string {
-  if (images.length === 0) return '';
-  const header = ['IMAGE', 'USED BY', 'ARCHITECTURES', 'SOURCE', 'CREDENTIAL', 'ENDPOINT'];
-  return table([header, ...images.map(imageRow)], indent);
-}
-
-function imageRow({ image, usedBy, architectures, unknown, facts }: ImageVerdict): readonly string[] {
-  const allowed = unknown === undefined ? (architectures?.join(' ') ?? 'any') : `unknown (${unknown})`;
-  const isFromRegistry = facts !== undefined && facts.endpoint !== '';
-  return [
-    cell(image),
-    cell(usedBy.join(' ')),
-    cell(allowed),
-    facts && !facts.error ? facts.source : nothing,
-    isFromRegistry && !facts.error ? facts.credentialSource : nothing,
-    isFromRegistry ? cell(facts.endpoint) : nothing,
-  ];
-}
+const imageColumns: readonly Column<ImageVerdict>[] = [
+  ['IMAGE', ({ image }) => cell(image)],
+  ['USED BY', ({ usedBy }) => cell(usedBy.join(' '))],
+  [
+    'ARCHITECTURES',
+    ({ architectures, unknown }) =>
+      cell(unknown === undefined ? (architectures?.join(' ') ?? 'any') : `unknown (${unknown})`),
+  ],
+  ['SOURCE', ({ facts }) => (facts?.error ? nothing : facts?.source)],
+  ['CREDENTIAL', ({ facts }) => (facts?.error || !facts?.endpoint ? nothing : facts.credentialSource)],
+  ['ENDPOINT', ({ facts }) => cell(facts?.endpoint)],
+];
 
 function errorOf({ image, facts }: ImageVerdict): readonly string[] {
   if (!facts?.error) return [];
@@ -154,14 +148,18 @@ function errorOf({ image, facts }: ImageVerdict): readonly string[] {
 }
 
 /** Errors of images are printed once, before the rules. */
-function reasonsOf({ images, reasons }: PlacementDecision): readonly (readonly string[])[] {
+function reasonsOf({ images, reasons }: PlacementDecision): PlacementDecision['reasons'] {
   const isPrinted = images.filter(isUnknown).every(({ facts }) => facts?.error !== undefined);
   const errors = isPrinted ? describeDetails(images) : '';
-  return reasons.map(({ rule, message: why }) => [
-    rule,
-    message(errors === '' ? why : why.replace(errors, () => 'see above')),
-  ]);
+  return reasons.map(({ rule, message: why }) => {
+    return { rule, message: errors === '' ? why : why.replace(errors, () => 'see above') };
+  });
 }
+
+const reasonColumns: readonly Column<PlacementDecision['reasons'][number]>[] = [
+  ['RULE', ({ rule }) => rule],
+  ['WHY', ({ message: why }) => message(why)],
+];
 
 function warningsOf({ images, warnings }: PlacementDecision): readonly string[] {
   const printed = new Set(warningsAbout(images));

@@ -3,7 +3,7 @@
  * table for people, CSV for spreadsheets, or JSON for programs; `page/` writes the page.
  */
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
-import { cell, jsonText, nothing, table } from '../program/table.ts';
+import { cell, nothing, tableOf, type Column as TableColumn } from '../program/table.ts';
 import type { Requests } from './pods.ts';
 import { countsText, imageRows, totals, workloadRows, type WorkloadRow } from './rows.ts';
 import { bytes, rangeText, type Cell, type ColumnKind } from './page/data.ts';
@@ -158,27 +158,31 @@ function name(text: string): string {
 }
 
 function terminalTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
-  const head = columns.map(({ label, short = label }) => short.toUpperCase());
-  const textOf = ({ kind, cell: cellOf, text }: Column<Row>, row: Row): string => {
-    if (text) return text(row);
-    const value = cellOf(row);
-    return typeof value === 'number' && kind === 'bytes' ? bytes(value) : cell(String(value));
+  const columnOf = ({ label, short = label, kind, cell: cellOf, text }: Column<Row>): TableColumn<Row> => {
+    const byKind = (row: Row): string => {
+      const value = cellOf(row);
+      return typeof value === 'number' && kind === 'bytes' ? bytes(value) : cell(String(value));
+    };
+    return [short.toUpperCase(), text ?? byKind];
   };
-  return table([head, ...rows.map((row) => columns.map((column) => textOf(column, row)))]);
+  return tableOf(columns.map(columnOf), rows);
 }
 
 export function asTable(report: Report, by: By): string {
   const { architecture, lookups, totals, workloads, images } = report;
-  const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
-  const sums = [...verdicts, 'all' as const].map((verdict) => {
-    const { workloads: owners, pods, there, cpu, memory } = totals[verdict];
-    return [verdict, ...[owners, pods, there, cpu].map(String), bytes(memory)];
-  });
+  const sums: readonly TableColumn<keyof typeof totals>[] = [
+    [architecture.toUpperCase(), (verdict) => verdict],
+    ['WORKLOADS', (verdict) => totals[verdict].workloads],
+    ['PODS', (verdict) => totals[verdict].pods],
+    ['THERE', (verdict) => totals[verdict].there],
+    ['CPU', (verdict) => totals[verdict].cpu],
+    ['MEMORY', (verdict) => bytes(totals[verdict].memory)],
+  ];
   const rows =
     by === 'image'
       ? terminalTable(imageColumns(report), images)
       : terminalTable(workloadColumns(report), workloads);
-  return `${table([head, ...sums])}\n${rows}\nImages: looked up ${lookups}.\n`;
+  return `${tableOf(sums, [...verdicts, 'all'])}\n${rows}\nImages: looked up ${lookups}.\n`;
 }
 
 export function asCsv(report: Report, by: By): string {
@@ -205,7 +209,7 @@ function csvCell(value: unknown): string {
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The whole report; documented in `docs/use/report.md`. */
-export function asJson({ architecture, lookups, totals, workloads, images, savings }: Report): string {
-  return jsonText({ architecture, lookups, totals, workloads, images, savings });
+/** The whole report as JSON; documented in `docs/use/report.md`. */
+export function documentOf({ architecture, lookups, totals, workloads, images, savings }: Report): object {
+  return { architecture, lookups, totals, workloads, images, savings };
 }

@@ -24,7 +24,7 @@ import { bytes } from './page/data.ts';
 import { reportPage } from './page/page.ts';
 import { countsText, workloadRows, type WorkloadRow } from './rows.ts';
 import { verdicts, type JudgedPod } from './verdict.ts';
-import { asJson, type Report } from './contents.ts';
+import { documentOf, type Report } from './contents.ts';
 
 type Place = ReturnType<typeof placeOf>;
 
@@ -68,7 +68,7 @@ const compress = promisify(gzip);
 
 /** @returns with the names and sizes of files that do not fit */
 export async function configMapOf(report: Report, page: string, place: Place) {
-  const files = { 'report.html.gz': page, 'report.json.gz': asJson(report) };
+  const files = { 'report.html.gz': page, 'report.json.gz': jsonText(documentOf(report)) };
   const binaryData: Record<string, string> = {};
   const leftOut: string[] = [];
   let left = maxBytes;

@@ -12,7 +12,7 @@ import {
   emptyDeployments,
   troubles,
 } from '../installation/problems.ts';
-import { cell, counted, nothing, table } from '../program/table.ts';
+import { cell, counted, nothing, table, tableOf, type Column } from '../program/table.ts';
 import type { Status } from './collect.ts';
 
 const unknown = 'not known';
@@ -20,7 +20,7 @@ const unknown = 'not known';
 /** @param now wall clock, milliseconds */
 export function describeStatus(status: Status, findings: readonly string[], now: number): string {
   return [
-    replicaTable(status),
+    tableOf(replicaColumns, status.replicas),
     table(subjects(status, now)),
     section('Look at', findings),
     section('Could not be read', status.unread),
@@ -33,18 +33,18 @@ function section(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}`;
 }
 
-function replicaTable({ replicas }: Status): string {
-  const head = ['REPLICA', 'NODE', 'VERSION', 'READY', 'LEADS', 'CONFIGURATION'];
-  const rows = replicas.map(({ name, node, version, ready, leads, configuration, inForce }) => [
-    cell(name),
-    cell(node ?? ''),
-    cell(version ?? ''),
-    ready ? 'yes' : 'no',
-    leads ? 'yes' : nothing,
-    configuration === undefined ? unknown : `${configuration}${inForce === false ? ' (old)' : ''}`,
-  ]);
-  return table([head, ...rows]);
-}
+const replicaColumns: readonly Column<Status['replicas'][number]>[] = [
+  ['REPLICA', ({ name }) => cell(name)],
+  ['NODE', ({ node }) => cell(node)],
+  ['VERSION', ({ version }) => cell(version)],
+  ['READY', ({ ready }) => (ready ? 'yes' : 'no')],
+  ['LEADS', ({ leads }) => (leads ? 'yes' : nothing)],
+  [
+    'CONFIGURATION',
+    ({ configuration, inForce }) =>
+      configuration === undefined ? unknown : `${configuration}${inForce === false ? ' (old)' : ''}`,
+  ],
+];
 
 function subjects(status: Status, now: number): readonly (readonly [name: string, text: string])[] {
   const { webhooks, agents, nodes, gated, taints, misplacedPods, brokenImages } = status;

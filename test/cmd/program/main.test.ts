@@ -194,7 +194,7 @@ t.test('columns are as wide as their widest cell, without trailing spaces', asyn
 });
 
 /** Shows a result after an error. */
-async function shown(watch: boolean, code: KubeErrorCode) {
+async function shown(watch: boolean, code: KubeErrorCode, output = 'table') {
   let text = '';
   const io = {
     env: {},
@@ -207,9 +207,9 @@ async function shown(watch: boolean, code: KubeErrorCode) {
   const look = async () => {
     const error = errors.pop();
     if (error) throw error;
-    return { text: 'all is well\n', code: 0, isOver: true };
+    return { document: {}, text: 'all is well\n', code: 0, isOver: true };
   };
-  return { code: await showAgain({ flags: { watch }, io, stop: neverAborted }, look), text };
+  return { code: await showAgain({ flags: { watch, output }, io, stop: neverAborted }, look), text };
 }
 
 t.test('with --watch it goes on while the API server does not answer', async (t) => {
@@ -218,6 +218,7 @@ t.test('with --watch it goes on while the API server does not answer', async (t)
     code: 0,
     text: `${clear}the cluster does not answer: no answer\n${clear}all is well\n`,
   });
+  t.match((await shown(true, 'unavailable', 'json')).text, '{\n  "error": "no answer"\n}\n');
   await t.rejects(shown(true, 'forbidden'), /no answer/);
   await t.rejects(shown(false, 'unavailable'), /no answer/);
 });

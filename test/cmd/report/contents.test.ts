@@ -1,6 +1,6 @@
 /** What a report says of pods, and how it is written: names and messages from outside appear in spreadsheets and on terminals. */
 import t from 'tap';
-import { asCsv, asJson, asTable } from '../../../cmd/report/contents.ts';
+import { asCsv, asTable, documentOf } from '../../../cmd/report/contents.ts';
 import { like } from '../../support/like.ts';
 import { judgedPod, reportWith } from './judged-cluster.ts';
 import { requestsOfPod } from '../../../cmd/report/pods.ts';
@@ -63,7 +63,7 @@ t.test('numbers are formatted for people in tables, and for programs in JSON and
     const report = reportWith([judged('app', 'x', bytes)]);
     const all = asTable(report, 'workload').split('\n')[5];
     like(t, all?.trim().split(/\s+/), ['all', '1', '1', '0', '0.3', text]);
-    like(t, JSON.parse(asJson(report)), { totals: { all: { cpu: 0.3, memory: bytes } } });
+    like(t, documentOf(report), { totals: { all: { cpu: 0.3, memory: bytes } } });
   }
 });
 

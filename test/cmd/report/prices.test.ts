@@ -1,6 +1,6 @@
 /** `archwright report --html --prices`: the sources of prices, and their sums. */
 import t from 'tap';
-import { asCsv, asJson, asTable } from '../../../cmd/report/contents.ts';
+import { asCsv, asTable, documentOf } from '../../../cmd/report/contents.ts';
 import { offerOfNode, offersOfFile, parsePrices } from '../../../cmd/report/prices/prices.ts';
 import { moneyOf } from '../../../cmd/report/prices/savings.ts';
 import { putPod, shop, startCluster } from './cluster.ts';
@@ -222,7 +222,7 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
     t.ok(text.includes(part), part);
   t.notMatch(text, /r8i/, 'no node has it, and no pod would run on it');
   t.match(page, /"Pod\/mail",1,"","amd64",1,2147483648,\[-29\.2,-3\.65\],\["ready"\]/);
-  const { savings, workloads } = JSON.parse(asJson(report)) as Json;
+  const { savings, workloads } = documentOf(report) as Json;
   t.strictSame(Object.fromEntries(workloads.map(({ name, saved }) => [name, saved])), {
     // By vCPU 43.80 - 43.80 to 43.80 - 36.50, by GiB 21.90 - 21.90 to 21.90 - 18.25.
     web: [0, 7.3],
