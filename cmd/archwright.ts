@@ -1,11 +1,12 @@
 /** The program's entry: connects `main` to this process. */
 import { describeFailure, main, wantsStack } from './program/main.ts';
 import { exitCodes, onStopSignal } from './program/exit.ts';
+import { scrub } from '../src/telemetry/scrub.ts';
 
 const args = process.argv.slice(2);
 
 process.on('uncaughtException', (error) => {
-  process.stderr.write(describeFailure(error, wantsStack(args, process.env)));
+  process.stderr.write(scrub(describeFailure(error, wantsStack(args, process.env))));
   process.exit(exitCodes.failure);
 });
 

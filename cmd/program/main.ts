@@ -28,7 +28,7 @@ export async function main(args: readonly string[], options: MainOptions): Promi
     return await run(args, known, { ...options, say: createSay(io, command) });
   } catch (error) {
     const { text, code } = endOf(error, command, wantsStack(args, io.env));
-    io.err(text);
+    io.err(scrub(text));
     return code;
   }
 }
@@ -38,10 +38,9 @@ function endOf(error: unknown, command: string, withStack: boolean) {
     return { text: `${command}: ${error.message}\nSee ${command} --help.\n`, code: exitCodes.usage };
   if (error instanceof ConfigurationError) {
     const lines = error.problems.map((problem) => `archwright: ${describeProblem(problem)}\n`);
-    return { text: scrub(lines.join('')), code: exitCodes.usage };
+    return { text: lines.join(''), code: exitCodes.usage };
   }
-  if (error instanceof Failure)
-    return { text: scrub(`${command}: ${error.message}\n`), code: error.exitCode };
+  if (error instanceof Failure) return { text: `${command}: ${error.message}\n`, code: error.exitCode };
   if (error instanceof KubeError)
     return { text: describeFailure(error, withStack, command), code: exitCodes.unanswered };
   return { text: describeFailure(error, withStack), code: exitCodes.failure };
@@ -111,10 +110,10 @@ function entryOf(name: string, known: Invocation['subcommands']): Entry {
   throw new UsageError(`unknown ${what} ${name}${didYouMean(name, candidates)}`);
 }
 
-/** An unexpected error as one line, or with its stack. Secrets are scrubbed. */
+/** An unexpected error as one line, or with its stack. Scrub it before it is written. */
 export function describeFailure(error: unknown, withStack: boolean, command = 'archwright'): string {
   const stack = error instanceof Error && withStack ? error.stack : undefined;
-  return scrub(`${command}: ${stack ?? messageOf(error).split('\n', 1)[0]}\n`);
+  return `${command}: ${stack ?? messageOf(error).split('\n', 1)[0]}\n`;
 }
 
 /** Whether to print stacks. Does not read the configuration, because that may be what failed. */

@@ -11,9 +11,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createPlainLog, startup } from '../../../cmd/program/context.ts';
-import { onStopSignal, stoppedCode } from '../../../cmd/program/exit.ts';
+import { onStopSignal, stoppedCode, UsageError } from '../../../cmd/program/exit.ts';
 import { table } from '../../../cmd/program/table.ts';
 import { showAgain } from '../../../cmd/program/terminal.ts';
+import { FileError } from '../../../src/files/read.ts';
 import { KubeError, type KubeErrorCode } from '../../../src/kube/api/errors.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 
@@ -121,10 +122,14 @@ t.test('errors are one line', async (t) => {
 
 t.test('a secret in an error is masked', async (t) => {
   secret('told-in-confidence');
-  const failing = only(() => Promise.reject(new Error('wrong password told-in-confidence')));
-  const { err } = await run(['thing', '--log-level=debug'], { subcommands: failing });
-  t.match(err, 'wrong password [secret]');
-  t.notMatch(err, 'told-in-confidence');
+  const message = 'wrong password told-in-confidence';
+  const errors = [new Error(message), new UsageError(message), new FileError('missing', 'a', message)];
+  for (const error of errors) {
+    const failing = only(() => Promise.reject(error));
+    const { err } = await run(['thing', '--log-level=debug'], { subcommands: failing });
+    t.match(err, 'wrong password [secret]', error.name);
+    t.notMatch(err, 'told-in-confidence', error.name);
+  }
 });
 
 t.test('under the log level debug, an error has a stack', async (t) => {
