@@ -6,8 +6,8 @@ import { duration } from '../src/policy/value-kinds/plain.ts';
 import { keys } from '../src/names/keys.ts';
 import { formatDuration } from '../src/names/quantity.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
-import { connect } from './wiring/cluster.ts';
-import { exitCodes, UsageError } from './program/exit.ts';
+import { connect, findNamespace } from './wiring/cluster.ts';
+import { exitCodes } from './program/exit.ts';
 import { text, toggle, value, withDefault } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { paths } from '../src/kube/api/paths.ts';
@@ -47,10 +47,8 @@ async function run(invocation: Invocation<typeof flags>): Promise<number> {
   const clock = systemClock;
   const trying = { client, clock, deadline: clock.monotonic() + timeoutMs, signal, progress: say };
   if (installation) {
-    const archwright = own.configuration.namespace ?? kubernetes.podNamespace;
-    if (archwright === undefined) throw new UsageError('set the namespace of archwright with --namespace');
-    const scrape = createScrape(kubernetes);
-    const { problems, notes } = await settled({ ...trying, namespace: archwright, scrape });
+    const { namespace = await findNamespace(kubernetes, own.configuration, signal) } = own.configuration;
+    const { problems, notes } = await settled({ ...trying, namespace, scrape: createScrape(kubernetes) });
     for (const note of notes) say(`not checked: ${note}`);
     if (problems.length > 0) {
       say(`archwright does not work:\n  ${problems.join('\n  ')}`);

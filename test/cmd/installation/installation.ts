@@ -67,7 +67,8 @@ export async function installation(t: Test) {
     }
   };
   const configure = (text: string): string => {
-    store.put(`${core}/configmaps/archwright`, { data: { 'archwright.toml': text } });
+    const labels = { 'app.kubernetes.io/part-of': 'archwright' };
+    store.put(`${core}/configmaps/archwright`, { metadata: { labels }, data: { 'archwright.toml': text } });
     return configurationHash(text);
   };
   const hash = configure('logLevel = "info"\n');
