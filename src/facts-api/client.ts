@@ -3,18 +3,19 @@
  * server's proxy of Services. The controller does not see the user's credentials: each request has a token of
  * a service account, which no other program accepts (`callers.ts`).
  */
+import * as v from 'valibot';
 import { LoadingCache } from '../async/loading-cache.ts';
 import { systemClock } from '../async/clock.ts';
 import type { FactsByImage, FactsOfPod, PodFactsRequest } from '../cluster/facts-of-pod.ts';
 import type { ServiceAccountName } from '../credentials/credential.ts';
-import { asObject } from '../http/json.ts';
+import { readShape } from '../http/json.ts';
 import { failedFacts, type ImageFacts } from '../images/facts/facts.ts';
-import { readFacts } from '../images/facts/wire.ts';
+import { InvalidFacts, readFacts } from '../images/facts/wire.ts';
 import { createReferenceCache, InvalidReference, maxImageLength } from '../images/references/reference.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { isCode } from '../kube/api/errors.ts';
 import { paths } from '../kube/api/paths.ts';
-import { isArchitecture } from '../names/architecture.ts';
+import { isArchitecture, maxArchitectures } from '../names/architecture.ts';
 import { messageOf } from '../names/printable.ts';
 import { amd64Levels } from '../nodes/amd64-level.ts';
 import { reveal, secret, type Secret } from '../telemetry/secret.ts';
@@ -153,20 +154,32 @@ function hintFor(error: unknown): string {
   );
 }
 
-/** Facts as the controller sends them, with what failures on nodes have shown. @throws InvalidFacts */
+/** What only the controller adds to facts: what failures on nodes have shown, and what a person can do. */
+const additions = v.object({
+  brokenOn: v.exactOptional(
+    v.pipe(
+      v.array(v.pipe(v.string(), v.check(isArchitecture, 'must be an architecture'))),
+      v.maxLength(maxArchitectures),
+    ),
+  ),
+  requiredLevel: v.exactOptional(v.picklist(amd64Levels)),
+  error: v.exactOptional(
+    v.object({
+      hint: v.exactOptional(
+        v.pipe(
+          v.string(),
+          v.transform((hint) => hint.slice(0, maxHint)),
+        ),
+      ),
+    }),
+  ),
+});
+
+/** @throws InvalidFacts */
 function readServedFacts(value: unknown): ImageFacts {
-  const { brokenOn, requiredLevel } = asObject(value) ?? {};
-  const level = amd64Levels.find((known) => known === requiredLevel);
-  const broken = Array.isArray(brokenOn)
-    ? brokenOn.filter((name) => typeof name === 'string' && isArchitecture(name))
-    : [];
   const facts = readFacts(value);
-  const hint = asObject(asObject(value)?.['error'])?.['hint'];
-  return {
-    ...facts,
-    ...(facts.error &&
-      typeof hint === 'string' && { error: { ...facts.error, hint: hint.slice(0, maxHint) } }),
-    ...(broken.length > 0 && { brokenOn: broken as string[] }),
-    ...(level !== undefined && { requiredLevel: level }),
-  };
+  const fail = (where: string, problem: string) => new InvalidFacts(where, problem);
+  const { error: { hint } = {}, ...shown } = readShape(additions, value, fail);
+  const { error } = facts;
+  return { ...facts, ...shown, ...(error && hint !== undefined && { error: { ...error, hint } }) };
 }
