@@ -5,7 +5,7 @@ import { failedFacts, type ImageFacts } from '../src/images/facts/facts.ts';
 import { InvalidReference } from '../src/images/references/reference.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
 import { podsInFiles } from './check/pods.ts';
-import { classes, judge } from './check/verdict.ts';
+import { classes, checkPod } from './check/verdict.ts';
 import { asJunit, asSarif, asTable, documentOf, type Checked } from './check/write.ts';
 import { readText } from './objects/documents.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
@@ -54,7 +54,7 @@ async function run(invocation: Call): Promise<number> {
   const facts = await lookUpImages(invocation, images, architectures);
   const now = systemClock.now();
   const results = pods.flatMap((pod) =>
-    judge(pod, architectures, (image) => facts.get(image), allowList, now),
+    checkPod(pod, architectures, (image) => facts.get(image), allowList, now),
   );
   const checked: Checked = { architectures, results, allowList: allowList.states() };
   noteOfAllowList(checked, note);

@@ -25,16 +25,16 @@ export const classes = {
   unusable: 'unknown',
   'never-pulled': 'unknown',
 } as const;
-export type Verdict = keyof typeof classes;
+export type CheckVerdict = keyof typeof classes;
 
 export interface Result extends ImagePlace, Owner {
   readonly architecture: string;
-  readonly verdict: Verdict;
+  readonly verdict: CheckVerdict;
   /** One line; empty if there is nothing to say. */
   readonly why: string;
 }
 
-const words: Readonly<Record<FactsErrorCode, Verdict>> = {
+const words: Readonly<Record<FactsErrorCode, CheckVerdict>> = {
   'invalid-reference': 'invalid',
   'not-found': 'not-found',
   'not-an-image': 'not-an-image',
@@ -50,13 +50,10 @@ const words: Readonly<Record<FactsErrorCode, Verdict>> = {
 
 const maxWhyBytes = 600;
 
-interface Judged {
-  readonly verdict: Verdict;
-  readonly why: string;
-}
+type CheckOutcome = Pick<Result, 'verdict' | 'why'>;
 
 /** @param now wall clock, milliseconds @returns one result for each image, place and architecture */
-export function judge(
+export function checkPod(
   { owner, os, choice, uses, places }: CheckedPod,
   architectures: readonly string[],
   factsOf: (image: string) => ImageFacts | undefined,
@@ -86,7 +83,7 @@ function verdictOn(
   { state, why }: JudgedImage,
   error: FactsError | 'never-pulled' | undefined,
   now: number,
-): Judged {
+): CheckOutcome {
   if (state !== 'unknown') return { verdict: state === 'ready' ? 'ok' : 'missing', why };
   if (typeof error !== 'object') return { verdict: error ?? 'unreachable', why };
   const again = error.code === 'rate-limited' ? `; ${whenAgain(error, now)}` : '';
@@ -106,11 +103,16 @@ function whenAgain({ message, retryAfterMs = 0 }: FactsError, now: number): stri
   return `try again after ${at} (in ${atLeast}${Math.ceil(retryAfterMs / 60_000)} min)`;
 }
 
-function pinned(judged: Judged, exclusion: Exclusion | undefined): Judged {
+function pinned(judged: CheckOutcome, exclusion: Exclusion | undefined): CheckOutcome {
   return judged.verdict === 'ok' && exclusion ? { verdict: 'pinned', why: exclusion.why } : judged;
 }
 
-function allowed(judged: Judged, image: string, architecture: string, allowList: AllowList): Judged {
+function allowed(
+  judged: CheckOutcome,
+  image: string,
+  architecture: string,
+  allowList: AllowList,
+): CheckOutcome {
   const reference = validReference(image);
   const entry = reference && allowList.find(reference, architecture, judged.verdict !== 'ok');
   if (!entry) return judged;

@@ -5,7 +5,7 @@ import { standardInput } from '../objects/documents.ts';
 import { cell, counted, jsonText, tableOf, type Column } from '../program/table.ts';
 import { programVersion } from '../program/version.ts';
 import type { AllowEntry, EntryState } from './allow-list.ts';
-import { classes, type Result, type Verdict } from './verdict.ts';
+import { classes, type Result, type CheckVerdict } from './verdict.ts';
 
 export interface Checked {
   readonly architectures: readonly string[];
@@ -121,7 +121,7 @@ function escaped(text: string): string {
 }
 
 /** Rules by verdict, and what they say in general. `allowed` results keep no rule of their own. */
-const rules: Readonly<Record<Exclude<Verdict, 'ok'>, string>> = {
+const rules: Readonly<Record<Exclude<CheckVerdict, 'ok'>, string>> = {
   missing: 'The image has no platform of the required architecture.',
   pinned: 'The node selector or required affinity of the pod excludes the architecture.',
   'not-found': 'The registry does not have the image.',
@@ -155,7 +155,7 @@ export function asSarif({ results }: Checked, directory: string): string {
             rules: Object.entries(rules).map(([id, text]) => ({
               id,
               shortDescription: { text },
-              defaultConfiguration: { level: levels[classes[id as Verdict]] },
+              defaultConfiguration: { level: levels[classes[id as CheckVerdict]] },
             })),
           },
         },

@@ -25,7 +25,7 @@ import { offerOfNode, type PriceList } from './prices/prices.ts';
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */
 const concurrentSets = 16;
 
-interface Wanted {
+interface ReportRequest {
   readonly architecture: string;
   /** Empty: all. */
   readonly namespaces: readonly string[];
@@ -40,7 +40,7 @@ interface Wanted {
 export async function judgedPods(
   invocation: Invocation<typeof lookupFlags>,
   cluster: Cluster,
-  { architecture, namespaces, prices }: Wanted,
+  { architecture, namespaces, prices }: ReportRequest,
   opened: AsyncDisposableStack,
 ) {
   const { io, say, stop } = invocation;

@@ -4,7 +4,14 @@ import { decidedOutcome } from '../../src/placement/record/read.ts';
 import { rounded } from './page/data.ts';
 import { noRequests, sum, type ReportedPod, type ReportedWorkload, type Requests } from './pods.ts';
 import type { Money } from './prices/savings.ts';
-import { states, verdicts, type Judged, type JudgedPod, type State, type Verdict } from './verdict.ts';
+import {
+  states,
+  verdicts,
+  type Judgement,
+  type JudgedPod,
+  type State,
+  type ReportVerdict,
+} from './verdict.ts';
 
 /** Pods, and what they request. */
 export interface Share extends Requests {
@@ -72,7 +79,7 @@ export function totals(pods: readonly JudgedPod[], architecture: string) {
     there: some.filter(({ on }) => on === architecture).length,
     ...shareOf(some),
   });
-  const of = (verdict: Verdict) => totalOf(pods.filter((each) => each.verdict === verdict));
+  const of = (verdict: ReportVerdict) => totalOf(pods.filter((each) => each.verdict === verdict));
   return { yes: of('yes'), pinned: of('pinned'), no: of('no'), unknown: of('unknown'), all: totalOf(pods) };
 }
 
@@ -118,10 +125,10 @@ export function countsText(on: Readonly<Record<string, number>>): string | undef
   return places.map(([name, count]) => `${name} ${count}`).join(', ');
 }
 
-function rank({ verdict }: { readonly verdict: Verdict }): number {
+function rank({ verdict }: { readonly verdict: ReportVerdict }): number {
   return verdicts.indexOf(verdict);
 }
 
-function byWeight(a: Judged & Requests, b: Judged & Requests): number {
+function byWeight(a: Judgement & Requests, b: Judgement & Requests): number {
   return rank(a) - rank(b) || b.cpu - a.cpu || b.memory - a.memory;
 }

@@ -12,10 +12,10 @@ import type { MadePod, ReportedPod, ReportedWorkload } from './pods.ts';
 
 /** `yes`: all images have it; `pinned`: but the pod excludes it; `no`: one lacks it; else `unknown`. */
 export const verdicts = ['yes', 'pinned', 'no', 'unknown'] as const;
-export type Verdict = (typeof verdicts)[number];
+export type ReportVerdict = (typeof verdicts)[number];
 
-export interface Judged {
-  readonly verdict: Verdict;
+export interface Judgement {
+  readonly verdict: ReportVerdict;
   /** One line for people; for `yes` only what is new, and the level of x86-64 that an image needs. */
   readonly why: string;
 }
@@ -27,7 +27,7 @@ export type Cause = (typeof causes)[number];
 export const states = ['ready', ...causes] as const;
 export type State = (typeof states)[number];
 
-export const verdictOf: Readonly<Record<State, Verdict>> = {
+export const stateVerdicts: Readonly<Record<State, ReportVerdict>> = {
   ready: 'yes',
   image: 'no',
   broken: 'no',
@@ -42,7 +42,7 @@ export interface Blocker {
   readonly image?: string;
 }
 
-export interface JudgedImage extends Judged {
+export interface JudgedImage extends Judgement {
   readonly image: string;
   /** `broken`: it ended with an exec format error. */
   readonly state: State;
@@ -50,7 +50,7 @@ export interface JudgedImage extends Judged {
   readonly architectures?: readonly string[];
 }
 
-export interface JudgedPod extends Judged {
+export interface JudgedPod extends Judgement {
   readonly pod: ReportedPod;
   readonly workload: ReportedWorkload;
   readonly images: readonly JudgedImage[];
@@ -76,7 +76,7 @@ export function judgeImages(
     const isNever = uses[index]?.pullPolicy === 'Never';
     const { state, why } = isNever ? neverPulled : stateOf(found, os, architecture, driftOf(image));
     const isKnown = state !== 'unknown' && architectures !== undefined;
-    return { image, state, verdict: verdictOf[state], ...(isKnown && { architectures }), why };
+    return { image, state, verdict: stateVerdicts[state], ...(isKnown && { architectures }), why };
   });
 }
 
@@ -122,12 +122,12 @@ export function judgePod(
   workload: Pick<ReportedWorkload, 'template'>,
   images: readonly JudgedImage[],
   architecture: string,
-): Judged & { readonly blockers: readonly Blocker[] } {
+): Judgement & { readonly blockers: readonly Blocker[] } {
   const byImage = images.flatMap(({ state, image }) => (state === 'ready' ? [] : [{ cause: state, image }]));
   const exclusion = exclusionOf(choiceOf(decidingTemplate(pod, workload)), architecture);
   const all: readonly Blocker[] = [...byImage, ...(exclusion ? [{ cause: exclusion.cause }] : [])];
   const blockers = all.toSorted((a, b) => causes.indexOf(a.cause) - causes.indexOf(b.cause));
-  const verdict = verdictOf[mainState({ blockers })];
+  const verdict = stateVerdicts[mainState({ blockers })];
   const those = images.filter((each) => each.verdict === verdict && each.why !== '');
   const why = listed(those, textOf, maxWhyBytes);
   return { verdict, why: verdict === 'pinned' ? (exclusion?.why ?? '') : why, blockers };

@@ -3,7 +3,7 @@
  * junit-10.xsd and by sarif-schema-2.1.0.json; another element, attribute or property needs a look at these.
  */
 import t from 'tap';
-import { classes, type Result, type Verdict, judge } from '../../../cmd/check/verdict.ts';
+import { classes, type Result, type CheckVerdict, checkPod } from '../../../cmd/check/verdict.ts';
 import { asJunit, asSarif, type Checked } from '../../../cmd/check/write.ts';
 import { programVersion } from '../../../cmd/program/version.ts';
 import { AllowList } from '../../../cmd/check/allow-list.ts';
@@ -15,7 +15,7 @@ import { like } from '../../support/like.ts';
 
 const hostile = 'a<b>&"\'\u0000\u001b[31m\ud800\ufffe]]>é{0}\\';
 
-function result(verdict: Verdict, file: string, more: Partial<Result> = {}): Result {
+function result(verdict: CheckVerdict, file: string, more: Partial<Result> = {}): Result {
   const owner = { namespace: 'shop', kind: 'Deployment', name: 'web' };
   const use = { usedBy: 'app', image: 'app:1', architecture: 'arm64' };
   return { ...owner, ...use, file, line: 3, verdict, why: verdict === 'ok' ? '' : 'so', ...more };
@@ -34,7 +34,7 @@ const checked: Checked = {
 };
 const all: Checked = {
   ...checked,
-  results: Object.keys(classes).map((verdict) => result(verdict as Verdict, 'a')),
+  results: Object.keys(classes).map((verdict) => result(verdict as CheckVerdict, 'a')),
 };
 
 t.test('JUnit output', (t) => {
@@ -91,7 +91,7 @@ t.test('SARIF output', (t) => {
   const [run] = log.runs;
   const { rules = [] } = run?.tool.driver ?? {};
   const levels = { finding: 'error', unknown: 'warning', fine: 'note' };
-  const levelOf = (id: string): string => levels[classes[id as Verdict]];
+  const levelOf = (id: string): string => levels[classes[id as CheckVerdict]];
   const ids = rules.map(({ id }) => id);
   t.strictSame(
     ids.toSorted(),
@@ -110,7 +110,7 @@ t.test('SARIF output', (t) => {
     version: '2.1.0',
     runs: [{ tool: { driver }, columnKind: 'utf16CodeUnits' }],
   });
-  const shown = (ruleId: Verdict, uri: string, more: object = {}, workload = 'shop/Deployment/web') => ({
+  const shown = (ruleId: CheckVerdict, uri: string, more: object = {}, workload = 'shop/Deployment/web') => ({
     ruleId,
     ruleIndex: ids.indexOf(ruleId),
     level: levelOf(ruleId),
@@ -149,7 +149,7 @@ function judged(facts: ImageFacts | undefined, pod: Partial<CheckedPod> = {}) {
     places: [{ image, usedBy: 'web', file: 'a.yaml', line: 1 }],
     ...pod,
   };
-  const [result] = judge(whole, ['amd64'], () => facts, new AllowList([], now), now);
+  const [result] = checkPod(whole, ['amd64'], () => facts, new AllowList([], now), now);
   return [result?.verdict, result?.why];
 }
 

@@ -1,5 +1,5 @@
 /** Judged pods for tests of the page of `archwright report`. */
-import { verdictOf, type Blocker, type JudgedPod } from '../../../cmd/report/verdict.ts';
+import { stateVerdicts, type Blocker, type JudgedPod } from '../../../cmd/report/verdict.ts';
 import { reportOf, type Report } from '../../../cmd/report/contents.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { offerOfNode, parsePrices } from '../../../cmd/report/prices/prices.ts';
@@ -32,13 +32,13 @@ export function judgedPod(options: JudgedOptions): JudgedPod {
   return {
     pod: { namespace, owner: undefined, name, node, made },
     workload: { apiVersion: 'apps/v1', kind, name },
-    verdict: verdictOf[main?.cause ?? 'ready'],
+    verdict: stateVerdicts[main?.cause ?? 'ready'],
     why,
     images: [
       {
         image,
         state,
-        verdict: verdictOf[state],
+        verdict: stateVerdicts[state],
         ...(state !== 'unknown' && { architectures: state === 'ready' ? ['amd64', 'arm64'] : ['amd64'] }),
         why,
       },
