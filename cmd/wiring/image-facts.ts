@@ -58,7 +58,7 @@ export async function openFactsCache(options: FactsCacheOptions): Promise<FactsC
     ...(!isFleet && { lookupsPerHost: maxRequestsPerRegistry }),
   });
   if (file) {
-    const count = await file.load((facts) => cache.learn(facts));
+    const count = await file.load(cache);
     log.info({ count }, 'loaded image facts from the state file');
   }
   return cache;

@@ -81,8 +81,7 @@ export async function readBounded(path: string, options: ReadOptions): Promise<B
   return attempts(path, options.root, async (resolved, flags) => {
     const file = await open(resolved, flags);
     try {
-      if (!(await file.stat()).isFile()) throw new FileError('not-a-file', path, 'is not a regular file');
-      return await readAll(file, path, options.maxBytes);
+      return Buffer.concat(await Array.fromAsync(chunksOf(file, path, options.maxBytes)));
     } finally {
       await file.close();
     }
@@ -146,6 +145,33 @@ export async function readText(path: string, options: ReadOptions): Promise<stri
   return decodeUtf8(await readBounded(path, options), path);
 }
 
+/** The lines of a text file, without empty ones; only a few are in memory at a time. @throws FileError */
+export async function* linesOfFile(
+  path: string,
+  { maxBytes, maxLineBytes }: { readonly maxBytes: number; readonly maxLineBytes: number },
+): AsyncGenerator<string, void> {
+  const bounded = (line: Buffer): Buffer => {
+    if (line.length <= maxLineBytes) return line;
+    throw new FileError('too-large', path, `has a line of more than ${maxLineBytes} bytes`);
+  };
+  try {
+    await using file = await open(path, openFlags);
+    let rest: Buffer = Buffer.alloc(0);
+    for await (const chunk of chunksOf(file, path, maxBytes)) {
+      rest = Buffer.concat([rest, chunk]);
+      let start = 0;
+      for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10, start)) {
+        if (end > start) yield decodeUtf8(bounded(rest.subarray(start, end)), path);
+        start = end + 1;
+      }
+      rest = bounded(rest.subarray(start));
+    }
+    if (rest.length > 0) yield decodeUtf8(rest, path);
+  } catch (error) {
+    throw fileError(path, error);
+  }
+}
+
 async function attempts<T>(
   path: string,
   root: string | undefined,
@@ -168,18 +194,18 @@ async function attempts<T>(
   }
 }
 
-async function readAll(file: FileHandle, path: string, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+async function* chunksOf(file: FileHandle, path: string, maxBytes: number): AsyncGenerator<Buffer> {
+  if (!(await file.stat()).isFile()) throw new FileError('not-a-file', path, 'is not a regular file');
   let total = 0;
   for (;;) {
     const room = Math.min(chunkBytes, maxBytes + 1 - total);
     const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(room), 0, room, null);
-    if (bytesRead === 0) return Buffer.concat(chunks, total);
+    if (bytesRead === 0) return;
     total += bytesRead;
     if (total > maxBytes) {
       throw new FileError('too-large', path, `is larger than ${maxBytes} bytes, the limit for such files`);
     }
-    chunks.push(buffer.subarray(0, bytesRead));
+    yield buffer.subarray(0, bytesRead);
   }
 }
 

@@ -69,7 +69,7 @@ const olderFacts = { code: 'unavailable', message: 'the registry fails; older fa
 export class FactsCache {
   readonly #options: FactsCacheOptions & typeof defaults;
   readonly #countFailure: CountFailure;
-  readonly #entries: Entries;
+  #entries: Entries;
   readonly #places: ReturnType<typeof createLookupPlaces>;
   readonly #lookups = new SingleFlight<ImageFacts>();
   #isClosed = false;
@@ -132,6 +132,12 @@ export class FactsCache {
     if (!known) return;
     this.#places.answered({ reference }, facts);
     if (this.#entries.know({ reference }, sharedScope, known, facts.stale)) this.#options.file?.changed();
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    const { maxBytes, clock } = this.#options;
+    this.#entries = new Entries(maxBytes, clock);
   }
 
   /** Tags name these digests now: facts of other digests are forgotten, and older answers do not count. */

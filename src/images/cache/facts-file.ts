@@ -3,9 +3,8 @@
  * beside the file, which it then replaces. A file that cannot be parsed is ignored. It holds no secrets.
  */
 import { rename, rm, writeFile } from 'node:fs/promises';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../async/clock.ts';
-import { FileError, readText } from '../../files/read.ts';
+import { FileError, linesOfFile } from '../../files/read.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { ImageFacts } from '../facts/facts.ts';
 import { formatFacts, readFacts } from '../facts/wire.ts';
@@ -15,9 +14,7 @@ const defaultMaxBytes = 96 * 1_048_576;
 /** Changes come in bursts; a crash costs at most this much knowledge. The disk is the node's. */
 const writeDelayMs = 60_000;
 /** Facts with 64 platforms take 25 KB. A container with the host path may write lines that need 1 GB to parse. */
-const maxLine = 131_072;
-/** Lines read before the event loop goes on. */
-const linesPerTurn = 500;
+const maxLineBytes = 131_072;
 /** Names of images are public inside the cluster, but not for other users of the machine. */
 const fileMode = 0o600;
 
@@ -26,6 +23,13 @@ interface FactsFileOptions {
   readonly log: Log;
   readonly maxBytes?: number;
   readonly clock?: Clock;
+}
+
+/** What a file is loaded into: one fact after the other, because all at once need four times their memory. */
+interface Loaded {
+  learn(facts: ImageFacts): void;
+  /** Forgets them all. */
+  clear(): void;
 }
 
 export class FactsFile {
@@ -38,26 +42,25 @@ export class FactsFile {
     this.#options = { maxBytes: defaultMaxBytes, clock: systemClock, ...options };
   }
 
-  /** @returns the number of facts; 0 for a file that cannot be used */
-  async load(learn: (facts: ImageFacts) => void): Promise<number> {
+  /** @returns the number of facts; 0 for a file that cannot be used, of which nothing is kept */
+  async load(into: Loaded): Promise<number> {
     const { path, maxBytes, log } = this.#options;
+    let count = 0;
     try {
-      const lines = (await readText(path, { maxBytes })).split('\n');
-      const found: ImageFacts[] = [];
-      for (const line of lines) {
-        if (line.length > maxLine) throw new RangeError('a line is too long');
-        if (line !== '') found.push(readFacts(JSON.parse(line)));
-        if (found.length % linesPerTurn === 0) await nextTurn();
+      for await (const line of linesOfFile(path, { maxBytes, maxLineBytes })) {
+        into.learn(readFacts(JSON.parse(line)));
+        count += 1;
       }
-      for (const facts of found) learn(facts);
-      // What was just read need not be written.
-      this.#cancelTimer?.();
-      this.#cancelTimer = undefined;
-      return found.length;
+      return count;
     } catch (error) {
+      into.clear();
       const isMissing = error instanceof FileError && error.code === 'missing';
       if (!isMissing) log.warn({ err: error, path }, 'the state file is ignored');
       return 0;
+    } finally {
+      // What was just read need not be written.
+      this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
     }
   }
 

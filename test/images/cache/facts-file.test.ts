@@ -36,7 +36,8 @@ async function write(path: string, all: readonly ImageFacts[], maxBytes?: number
 async function load(path: string, maxBytes?: number) {
   const { file, messages } = factsFile(path, maxBytes);
   const learned: ImageFacts[] = [];
-  t.equal(await file.load((facts) => learned.push(facts)), learned.length);
+  const into = { learn: (facts: ImageFacts) => learned.push(facts), clear: () => learned.splice(0) };
+  t.equal(await file.load(into), learned.length);
   return { learned, messages: messages() };
 }
 
@@ -70,6 +71,19 @@ t.test('a missing file is fine; any file that cannot be read as facts is ignored
   }
   await write(path, [a]);
   t.strictSame((await load(path)).learned, [a], 'it is replaced');
+});
+
+t.test('facts are taken one after the other; those before a bad line are forgotten', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  writeFileSync(path, `${JSON.stringify(a)}\n{`);
+  const { cache } = bench();
+  const sizes: number[] = [];
+  const clear = () => {
+    sizes.push(cache.size);
+    cache.clear();
+  };
+  t.equal(await factsFile(path).file.load({ learn: (facts) => cache.learn(facts), clear }), 0);
+  t.strictSame([...sizes, cache.size, cache.bytes], [1, 0, 0]);
 });
 
 t.test('the first facts are written up to the limit; larger files are not read', async (t) => {
@@ -149,7 +163,7 @@ t.test('the cache gives its file shared facts only; their age is by the wall clo
     const later = bench();
     later.clock.setWall(later.clock.now() + shiftMs);
     const { file, clock } = factsFile(path);
-    t.equal(await file.load((facts) => later.cache.learn(facts)), 1);
+    t.equal(await file.load(later.cache), 1);
     t.equal(clock.pending, 0, 'loading writes nothing');
     t.equal(later.cache.peek(requestFor('nginx')) !== undefined, isKnown);
     t.ok(later.cache.peek(ofAnyAge(requestFor('nginx'))));

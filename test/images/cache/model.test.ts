@@ -323,7 +323,7 @@ class Walk {
     const file = new FactsFile({ path: this.#path, clock, log });
     const source = { lookup: (...asked: Parameters<ImageFactsSource['lookup']>) => this.#answer(...asked) };
     this.#cache = new FactsCache({ source, file, clock, log, refreshAfterMs: () => refreshMs });
-    await file.load((facts) => this.#cache.learn(facts));
+    await file.load(this.#cache);
   }
 
   close(): Promise<void> {
