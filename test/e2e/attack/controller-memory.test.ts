@@ -62,6 +62,15 @@ const attacks: Readonly<Record<string, readonly Shape[]>> = {
     },
     { count: 100, spec: (index) => ({ containers: images(index, 1000) }) },
   ],
+  // Each has 8.4 MiB as JSON.
+  'pods with characters that JSON escapes': [
+    {
+      count: 60,
+      spec: (index) => ({
+        containers: [{ ...images(index, 1)[0], env: [{ name: 'X', value: '\u0001'.repeat(objectBytes) }] }],
+      }),
+    },
+  ],
   'many gated pods': [{ count: 4000, spec: (index) => ({ nodeSelector: record(texts(400, 40, index)) }) }],
   'running pods': [
     {
