@@ -54,7 +54,7 @@ export async function judgedPods(
   setMaxListeners(0, stop);
   progress.show('reading pods');
   const [pods, nodes] = await Promise.all([
-    listPods(client, namespaces, stop),
+    listPods(client, namespaces, stop, (count) => progress.show(`reading pods: ${count}`)),
     listNodes(client, stop, prices),
   ]);
   progress.show('reading workloads');

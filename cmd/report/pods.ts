@@ -49,18 +49,30 @@ export interface MadePod {
 const notEnded = 'status.phase!=Succeeded,status.phase!=Failed';
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
 
-/** All but mirror pods, which belong to their nodes. @param namespaces empty: all @throws KubeError */
+/** A page of the API server, which takes up to some seconds. */
+const podsPerNote = 500;
+
+/**
+ * All but mirror pods, which belong to their nodes.
+ * @param namespaces empty: all
+ * @param onRead gets the number of pods, now and then
+ * @throws KubeError
+ */
 export async function listPods(
   client: KubeClient,
   namespaces: readonly string[],
   signal: AbortSignal,
+  onRead: (count: number) => void,
 ): Promise<readonly ReportedPod[]> {
   const collections = namespaces.length === 0 ? [paths.pods()] : namespaces.map((name) => paths.pods(name));
   const found: ReportedPod[] = [];
   const alike = new Map<string, MadePod>();
   for (const path of collections) {
     for await (const pod of objectsOf<Pod>(client, path, { signal, query: { fieldSelector: notEnded } }))
-      if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) found.push(reduced(pod, alike));
+      if (pod.metadata?.annotations?.[mirrorAnnotation] === undefined) {
+        found.push(reduced(pod, alike));
+        if (found.length % podsPerNote === 0) onRead(found.length);
+      }
   }
   return found;
 }

@@ -221,8 +221,9 @@ t.test('progress is shown on a terminal', async (t) => {
   const { store, reportWith } = await startCluster(t);
   for (const name of ['a', 'b'])
     putPod(store, `shop/${name}`, [`${open.host}/both:1`], { spec: { nodeSelector: { name } } });
+  for (let count = 0; count < 500; count++) putPod(store, `shop/alike-${count}`, [`${open.host}/both:1`]);
   const { err } = await reportWith({ isErrTerminal: true });
   const lines = err.split('\r').map((line) => line.replaceAll('\u001B[2K', ''));
-  const images = [1, 2].map((count) => `images of ${count} of 2 kinds of pods`);
-  t.strictSame(lines, ['reading pods', 'reading workloads', ...images, '']);
+  const images = [1, 2, 3].map((count) => `images of ${count} of 3 kinds of pods`);
+  t.strictSame(lines, ['reading pods', 'reading pods: 500', 'reading workloads', ...images, '']);
 });
