@@ -163,21 +163,22 @@ metadata:
       {{- $inline := list }}
       {{- range $registry, $credential := .Values.registryCredentials }}
       {{- $file := include "archwright.credentialFile" $registry }}
+      {{- $key := include "archwright.credentialKey" $registry }}
       {{- if $credential.existingSecret }}
       - secret:
           name: {{ $credential.existingSecret }}
           # Optional: the pod must not wait for a Secret that does not exist yet.
           optional: true
           items:
-            - { key: {{ $credential.key | default $file | quote }}, path: {{ $file | quote }} }
-      {{- else }}{{ $inline = append $inline $file }}{{ end }}
+            - { key: {{ $credential.key | default $key | quote }}, path: {{ $file | quote }} }
+      {{- else }}{{ $inline = append $inline (dict "key" $key "path" $file) }}{{ end }}
       {{- end }}
       {{- with $inline }}
       - secret:
           name: {{ include "archwright.fullname" $ }}-creds
           items:
             {{- range . }}
-            - { key: {{ . | quote }}, path: {{ . | quote }} }
+            - { key: {{ .key | quote }}, path: {{ .path | quote }} }
             {{- end }}
       {{- end }}
 {{- end }}

@@ -101,7 +101,12 @@ values: of a pool of nodes, above those of the release.
 {{- with .Values.webhook.clientCa }}{{ sha256sum . | trunc 16 }}{{ end -}}
 {{- end -}}
 
-{{/* File name of a registry's credentials in `creds`. It is also a key of a Secret. */}}
+{{/* File name of a registry's credentials in `creds`. */}}
 {{- define "archwright.credentialFile" -}}
 {{- regexReplaceAll ":([0-9]+)$" . "_${1}_" }}.toml
+{{- end -}}
+
+{{/* Its key in a Secret, which allows neither * nor brackets. */}}
+{{- define "archwright.credentialKey" -}}
+{{- regexReplaceAll "[^-._a-zA-Z0-9]" (include "archwright.credentialFile" .) "_" }}
 {{- end -}}

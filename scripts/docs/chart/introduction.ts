@@ -121,10 +121,11 @@ deleted. With older versions, run \`archwright clean\` yourself before you delet
 
 ## Validation
 
-\`helm install\`, \`upgrade\`, \`template\` and \`lint\` refuse unknown values with a suggestion, and values of a wrong type:
+\`helm install\`, \`upgrade\`, \`template\` and \`lint\` refuse unknown values, and values of a wrong type. They name the place; for
+\`webhook.replica=3\`:
 
 \`\`\`text
-webhook.replica is not a value of this chart; did you mean webhook.replicas?
+- at '/webhook': additional properties 'replica' not allowed
 \`\`\`
 
 \`global\` may contain values of other charts. \`enabled\` is accepted for charts with this one as a conditional dependency. \`archwright config check\`

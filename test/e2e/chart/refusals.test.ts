@@ -24,6 +24,8 @@ const ofBoth: Rows = [
   [{ maxGateDuration: '5 minutes' }, /maxGateDuration/],
   [{ evictionsPerMinute: 0 }, /evictionsPerMinute/],
   [{ registryCredentials: { 'ghcr.io': { user: 'a' } } }, /registryCredentials/],
+  // A file in a folder, which agents do not read.
+  [{ registryCredentials: { 'ghcr.io/team': { existingSecret: 'a' } } }, /ghcr\.io\/team/],
   [{ agent: { pools: [{ nodeSelector: {} }] } }, /name/],
   [{ serviceAccountTokens: true }, /serviceAccountTokenAudiences/],
   [
@@ -120,6 +122,7 @@ const accepted: readonly object[] = [
   // Values of other charts, and the condition of a chart that has this one as a dependency.
   { global: { storageClass: 'fast', imageRegistry: 'mirror.example.com' } },
   { enabled: true },
+  { registryCredentials: { 'localhost:5000': { user: 'a', secret: 'b' } } },
 ];
 
 for (const helm of helms)

@@ -106,6 +106,26 @@ t.test('agents mount the directories of their container runtime', async (t) => {
   );
 });
 
+t.test(
+  'the credentials of each registry are in a file of its name, and in a key that Secrets allow',
+  async (t) => {
+    const registries = ['ghcr.io', 'localhost:5000', '*.example.com', '[fd00::1]:5000'];
+    const files = ['*.example.com.toml', '[fd00::1]_5000_.toml', 'ghcr.io.toml', 'localhost_5000_.toml'];
+    const keys = files.map((file) => file.replaceAll(/[*[\]:]/g, '_'));
+    const valuesWith = (credential: object) => {
+      return { registryCredentials: Object.fromEntries(registries.map((each) => [each, credential])) };
+    };
+    const objects = objectsOf(render('helm4', valuesWith({ user: 'a', secret: 'b' })));
+    const data = objects.find(({ metadata }) => metadata?.name === 'archwright-creds')?.data ?? {};
+    t.strictSame(Object.keys(data).sort(), keys.toSorted());
+    for (const credential of [{ user: 'a', secret: 'b' }, { existingSecret: 's' }])
+      t.strictSame(
+        inAgents(valuesWith(credential), /"key":"([^"]+\.toml","path":"[^"]+\.toml)"/g),
+        files.map((file, index) => `${keys[index]}","path":"${file}`),
+      );
+  },
+);
+
 t.test('agents that trace get host paths, and no other right', async (t) => {
   const linesOf = (values: object): readonly string[] =>
     render('helm4', values)

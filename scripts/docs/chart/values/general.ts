@@ -108,11 +108,16 @@ export const general: readonly Section[] = [
     title: 'Registry credentials',
     values: valuesOf('', {
       registryCredentials: shaped(
-        { type: 'object', additionalProperties: credential },
+        // Without a slash, because agents read no file below `creds/`.
+        {
+          type: 'object',
+          propertyNames: { pattern: '^[A-Za-z0-9*\\[][^/\\s]*$' },
+          additionalProperties: credential,
+        },
         {
           help:
             'Credentials by registry, mounted as `creds/<registry>.toml`: either `user` and `secret`, or an `existingSecret` with ' +
-            'such a file under `key` (default: `<registry>.toml`; a port is written `_5000_`).',
+            'such a file under `key` (default: `<registry>.toml`; a port is written `_5000_`, `*` is `_`).',
           default: {},
           example: { 'ghcr.io': { existingSecret: 'ghcr-login', key: 'ghcr.io.toml' } },
         },
