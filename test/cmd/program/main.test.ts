@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createPlainLog, startup } from '../../../cmd/program/context.ts';
 import { onStopSignal, stoppedCode, UsageError } from '../../../cmd/program/exit.ts';
-import { table } from '../../../cmd/program/table.ts';
+import { table, tableOf, type Column } from '../../../cmd/program/table.ts';
 import { showAgain } from '../../../cmd/program/terminal.ts';
 import { FileError } from '../../../src/files/read.ts';
 import { KubeError, type KubeErrorCode } from '../../../src/kube/api/errors.ts';
@@ -196,6 +196,11 @@ t.test('columns are as wide as their widest cell, without trailing spaces', asyn
   ];
   t.equal(table(rows, '> '), '> A          LONG HEADER  C\n> wide cell  b\n> a                       c\n');
   t.equal(table([]), '');
+  const columns: readonly Column<number>[] = [
+    ['N', (row) => row],
+    ['B', () => undefined],
+  ];
+  t.equal(tableOf(columns, [0], '> '), '> N  B\n> 0  -\n');
 });
 
 /** Shows a result after an error. */
