@@ -1,9 +1,9 @@
-/** Assertions of unit tests compare exactly. */
+/** Assertions compare exactly. */
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { root } from './sources.ts';
 
-const files = globSync('test/**/*.ts', { cwd: root, exclude: ['test/e2e/**', 'test/support/like.ts'] });
+const files = globSync('test/**/*.ts', { cwd: root, exclude: ['test/support/like.ts'] });
 
 /** The second argument of a call, and what follows it. @param rest the text after the opening parenthesis */
 function secondArgument(rest: string): string {

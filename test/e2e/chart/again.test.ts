@@ -11,6 +11,7 @@ import { helms } from '../programs/helm.ts';
 import { chart, render } from './helm.ts';
 import { applyWebhooks, webhooksOf } from './rendered.ts';
 import { valueSets } from './value-sets.ts';
+import { like } from '../../support/like.ts';
 
 const definition = /CustomResourceDefinition "[a-z]+\.arch\.example"/;
 const marker = /MutatingWebhookConfiguration "archwright-once-per-cluster"/;
@@ -37,7 +38,7 @@ void t.test('the chart can be applied repeatedly', async (t) => {
     t.equal(await replicas(), 5);
     await three.run('rollback archwright 1 --no-hooks');
     t.equal(await replicas(), 2, 'a rollback');
-    t.same(await webhooksOf(cluster), webhooks, 'the webhooks of the controller stay');
+    t.strictSame(await webhooksOf(cluster), webhooks, 'the webhooks of the controller stay');
     await four.run('upgrade archwright', chart, '--no-hooks --set webhook.replicas=3');
     t.equal(await replicas(), 3);
     const server = '--no-hooks --server-side=true --force-conflicts';
@@ -45,10 +46,10 @@ void t.test('the chart can be applied repeatedly', async (t) => {
     t.equal(await replicas(), 4);
     await four.run('upgrade archwright', chart, '--reset-values', server);
     t.equal(await replicas(), 2, 'removed values have no effect');
-    t.same(await webhooksOf(cluster), webhooks, 'the webhooks of the controller stay');
+    t.strictSame(await webhooksOf(cluster), webhooks, 'the webhooks of the controller stay');
     await four.run('uninstall archwright --no-hooks');
     await deleteKeptDefinitions(cluster);
-    t.same(await differencesFrom(cluster, before), []);
+    t.strictSame(await differencesFrom(cluster, before), []);
   });
 
   // It would act on the same pods. Helm names the existing release, or what plain manifests have created.
@@ -60,7 +61,7 @@ void t.test('the chart can be applied repeatedly', async (t) => {
       const refused = async (words: string, ...patterns: readonly RegExp[]): Promise<void> => {
         const { code, text } = await helm.tryRun(`install ${words} --no-hooks`);
         t.equal(code, 1, `${name}: ${words}`);
-        for (const pattern of patterns) t.match(text, pattern, `${name}: ${words}`);
+        for (const pattern of patterns) like(t, text, pattern, `${name}: ${words}`);
       };
       await helm.run('install archwright', chart, '--no-hooks');
       const first = await steadyListing(cluster);
@@ -69,13 +70,13 @@ void t.test('the chart can be applied repeatedly', async (t) => {
       await refused(`second ${chart}`, definition, owner);
       const sets = 'crds.install=false,fullnameOverride=other,rbac.create=false,protection.enabled=false';
       await refused(`second ${chart} --namespace ${elsewhere} --set ${sets}`, marker, owner, place);
-      t.same(await differencesFrom(cluster, first), [], `${name}: no object was created`);
+      t.strictSame(await differencesFrom(cluster, first), [], `${name}: no object was created`);
       await helm.run('uninstall archwright --no-hooks');
       // A release in another namespace takes over the custom resources that were kept.
       const words = `--namespace ${elsewhere} --no-hooks`;
       await helm.run(`install second ${chart} --take-ownership --set crds.keep=false`, words);
       await helm.run('uninstall second', words);
-      t.same(await differencesFrom(cluster, before), [], `${name}: nothing is left`);
+      t.strictSame(await differencesFrom(cluster, before), [], `${name}: nothing is left`);
 
       const kubectl = kubectlOf(cluster);
       const plain = render('helm4', { crds: { keep: false } }, ['--no-hooks']);
@@ -91,7 +92,7 @@ void t.test('the chart can be applied repeatedly', async (t) => {
         );
       await kubectl(['delete', '-f', '-', '--ignore-not-found'], plain);
     }
-    t.same(await differencesFrom(cluster, before), []);
+    t.strictSame(await differencesFrom(cluster, before), []);
   });
 
   await t.test('a second kubectl apply changes nothing', async (t) => {
@@ -102,8 +103,8 @@ void t.test('the chart can be applied repeatedly', async (t) => {
       const text = render('helm4', sets[name], ['--no-hooks']);
       await t.resolves(kubectl(['apply', '-f', '-'], text), name);
       const was = await versions(text);
-      t.same(changedIn(await kubectl(['apply', '-f', '-'], text)), [], name);
-      t.same(await versions(text), was, name);
+      t.strictSame(changedIn(await kubectl(['apply', '-f', '-'], text)), [], name);
+      t.strictSame(await versions(text), was, name);
     }
 
     async function versions(text: string): Promise<Readonly<Record<string, unknown>>> {

@@ -41,7 +41,7 @@ void t.test(`the program works with Kubernetes ${oldestKubernetes}`, async (t) =
 
   await t.test('a pod is placed when it is created', async (t) => {
     const pod = await create('placed', both);
-    t.same([...required(pod)].sort(), ['amd64', 'arm64']);
+    t.strictSame([...required(pod)].sort(), ['amd64', 'arm64']);
     t.notOk(isGated(pod));
   });
 
@@ -50,7 +50,7 @@ void t.test(`the program works with Kubernetes ${oldestKubernetes}`, async (t) =
     const pod = await create('late', images.push('late', ['arm64']));
     t.ok(isGated(pod));
     const open = await cluster.waitFor<Pod>(podPath('late'), (now) => !isGated(now));
-    t.same(required(open), ['arm64']);
+    t.strictSame(required(open), ['arm64']);
   });
 
   await t.test('a custom resource applies', async (t) => {

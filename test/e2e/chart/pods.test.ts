@@ -3,6 +3,7 @@ import t from 'tap';
 import type { KubeObject, NodeSelectorTerm } from '../../../src/kube/api/objects.ts';
 import { render } from './helm.ts';
 import { objectsOf as objectsIn, podsIn, type PodSpec, type PodTemplate } from './rendered.ts';
+import { like } from '../../support/like.ts';
 
 interface Rendered extends KubeObject {
   readonly kind: string;
@@ -43,8 +44,8 @@ const ours = { key: 'kubernetes.io/arch', operator: 'In', values: ['amd64', 'arm
 
 t.test("archwright's pods go only to nodes that can run its image", async (t) => {
   const pods = podsOf({});
-  t.same([...pods.keys()].sort(), everyPod);
-  for (const [name, pod] of pods) t.same(requiredOf(pod), [{ matchExpressions: [linux, ours] }], name);
+  t.strictSame([...pods.keys()].sort(), everyPod);
+  for (const [name, pod] of pods) t.strictSame(requiredOf(pod), [{ matchExpressions: [linux, ours] }], name);
 
   const [pool, zone] = ['pool', 'zone'].map((key) => ({ key, operator: 'Exists' }));
   const affinity = {
@@ -81,18 +82,18 @@ t.test("archwright's pods go only to nodes that can run its image", async (t) =>
     },
   ];
   // Terms are alternatives, so each gets the expressions.
-  t.same(own.get('archwright-webhook')?.affinity, {
+  t.strictSame(own.get('archwright-webhook')?.affinity, {
     podAntiAffinity: affinity.podAntiAffinity,
     nodeAffinity: {
       preferredDuringSchedulingIgnoredDuringExecution: [],
       requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: both },
     },
   });
-  t.same(requiredOf(own.get('archwright-agent-a')), both);
-  t.same(requiredOf(own.get('archwright-controller')), [{ matchExpressions: [linux, mainframe] }]);
+  t.strictSame(requiredOf(own.get('archwright-agent-a')), both);
+  t.strictSame(requiredOf(own.get('archwright-controller')), [{ matchExpressions: [linux, mainframe] }]);
 
   for (const [name, pod] of podsOf({ image: { architectures: [] } }))
-    t.same(requiredOf(pod), [{ matchExpressions: [linux] }], name);
+    t.strictSame(requiredOf(pod), [{ matchExpressions: [linux] }], name);
 });
 
 t.test('values for all pods apply to hooks too', async (t) => {
@@ -105,14 +106,14 @@ t.test('values for all pods apply to hooks too', async (t) => {
       tolerations: [{ key: 'CriticalAddonsOnly', operator: 'Exists' }],
     },
   });
-  t.same([...pods.keys()].sort(), everyPod);
+  t.strictSame([...pods.keys()].sort(), everyPod);
   for (const [name, { containers, imagePullSecrets, tolerations }] of pods) {
     const images = containers.map(({ image }) => image);
-    t.same(images, [`mirror.example.com/archwright/archwright@sha256:${'1'.repeat(64)}`], name);
-    t.same(imagePullSecrets, [{ name: 'login' }, { name: 'global-login' }], name);
+    t.strictSame(images, [`mirror.example.com/archwright/archwright@sha256:${'1'.repeat(64)}`], name);
+    t.strictSame(imagePullSecrets, [{ name: 'login' }, { name: 'global-login' }], name);
     const keys = tolerations.map(({ key }) => key);
-    if (name === 'archwright-agent') t.same(keys, [undefined], 'every taint');
-    else t.same(keys, ['kubernetes.io/arch', 'arch.example/architecture', 'CriticalAddonsOnly'], name);
+    if (name === 'archwright-agent') t.strictSame(keys, [undefined], 'every taint');
+    else t.strictSame(keys, ['kubernetes.io/arch', 'arch.example/architecture', 'CriticalAddonsOnly'], name);
   }
 });
 
@@ -136,21 +137,22 @@ t.test(
     const jobs = ['image-pull', 'use-no-hooks'].map((part) => `archwright-${part}`);
     const podOf = (name: string, values: object = {}): PodSpec | undefined => podsOf(values).get(name);
     for (const name of jobs) {
-      t.match(podOf(name), { activeDeadlineSeconds: 50, automountServiceAccountToken: false }, name);
+      like(t, podOf(name), { activeDeadlineSeconds: 50, automountServiceAccountToken: false }, name);
       t.equal(podOf(name)?.priorityClassName, undefined, 'the class of the chart may not be installed');
       t.equal(podOf(name, { jobs: { priorityClassName: 'own' } })?.priorityClassName, 'own', name);
-      t.match(podOf(name, { startupCheck: { imagePullSeconds: 120 } }), { activeDeadlineSeconds: 120 }, name);
+      like(t, podOf(name, { startupCheck: { imagePullSeconds: 120 } }), { activeDeadlineSeconds: 120 }, name);
     }
     const [before = '', after = ''] = jobs;
     t.equal(podOf(before)?.volumes, undefined, 'the ConfigMap is not installed yet');
-    t.match(
+    like(
+      t,
       podOf(after)?.volumes,
       [{ configMap: { name: 'archwright', optional: true } }],
       'or it says that there is none',
     );
     for (const startupCheck of [{ imagePullSeconds: 0 }, { enabled: false }]) {
       t.equal(podOf(before, { startupCheck }), undefined);
-      t.match(podOf(after, { startupCheck }), { activeDeadlineSeconds: 50 });
+      like(t, podOf(after, { startupCheck }), { activeDeadlineSeconds: 50 });
     }
     t.equal(podOf(after, { clean: { enabled: false } }), undefined);
   },
@@ -161,8 +163,8 @@ t.test('an update with hostNetwork does not wait for a free node', async (t) => 
     objectsOf(values).find(
       ({ metadata, kind }) => kind === 'Deployment' && metadata.name === 'archwright-webhook',
     )?.spec.strategy?.rollingUpdate;
-  t.same(strategyOf({}), { maxUnavailable: 0, maxSurge: 1 });
-  t.same(strategyOf({ webhook: { hostNetwork: true } }), { maxUnavailable: 1, maxSurge: 0 });
+  t.strictSame(strategyOf({}), { maxUnavailable: 0, maxSurge: 1 });
+  t.strictSame(strategyOf({ webhook: { hostNetwork: true } }), { maxUnavailable: 1, maxSurge: 0 });
 });
 
 t.test('pod labels apply to their component only, and cannot replace selector labels', async (t) => {
@@ -174,7 +176,7 @@ t.test('pod labels apply to their component only, and cannot replace selector la
     objects.map(({ metadata, spec }) => [metadata.name, spec?.template?.metadata?.labels ?? {}]),
   );
   const teams = Object.entries(labels).filter(([, { team }]) => team !== undefined);
-  t.same(Object.fromEntries(teams.map(([name, { team }]) => [name, team])), {
+  t.strictSame(Object.fromEntries(teams.map(([name, { team }]) => [name, team])), {
     'archwright-webhook': 'edge',
     'archwright-agent-a': 'nodes',
     'archwright-agent-b': 'b',
@@ -188,10 +190,10 @@ t.test('agents have a small semi-space unless NODE_OPTIONS is set', async (t) =>
     return (agent?.env ?? []).filter(({ name }) => name === 'NODE_OPTIONS');
   };
   const preset = { name: 'NODE_OPTIONS', value: '--max-semi-space-size=1' };
-  t.same(optionsOf([]), [preset]);
-  t.same(optionsOf([{ name: 'OTHER', value: 'x' }]), [preset]);
+  t.strictSame(optionsOf([]), [preset]);
+  t.strictSame(optionsOf([{ name: 'OTHER', value: 'x' }]), [preset]);
   const own = { name: 'NODE_OPTIONS', value: '--max-semi-space-size=4' };
-  t.same(optionsOf([own]), [own], 'once, because names are unique');
+  t.strictSame(optionsOf([own]), [own], 'once, because names are unique');
   const pods = podsOf({});
   for (const part of ['archwright-webhook', 'archwright-controller'])
     t.notOk(
@@ -218,7 +220,7 @@ t.test('namespaceOverride applies to all namespaced objects', async (t) => {
     objects.map(
       ({ kind, metadata: { namespace } }) => `${kind} ${namespace?.replace('placement', 'archwright')}`,
     );
-  t.same(home(moved).sort(), home(usual).sort());
+  t.strictSame(home(moved).sort(), home(usual).sort());
   t.notOk(moved.some(({ metadata }) => metadata.namespace === 'archwright'));
   t.notMatch(JSON.stringify(moved), /system:serviceaccount:archwright:|archwright-webhook\.archwright\.svc/);
 });
@@ -246,21 +248,21 @@ t.test('metrics of agents do not listen on all addresses of the node', async (t)
     return [value, agent?.readinessProbe?.httpGet.host, agent?.readinessProbe?.httpGet.scheme];
   };
   const node = ['[$(POD_IP)]:9444', undefined, undefined];
-  t.same(listensOn({}), ['127.0.0.1:9444', '127.0.0.1', undefined]);
-  t.same(listensOn({ monitoring: { mode: 'PodMonitor' } }), node);
-  t.same(listensOn({ monitoring: { scrapeAnnotations: true } }), node);
-  t.same(listensOn({ agent: { metricsAddress: 'pod' } }), node);
-  t.same(listensOn({ agent: { metricsTls: true } }), ['127.0.0.1:9444', '127.0.0.1', 'HTTPS']);
-  t.same(
+  t.strictSame(listensOn({}), ['127.0.0.1:9444', '127.0.0.1', undefined]);
+  t.strictSame(listensOn({ monitoring: { mode: 'PodMonitor' } }), node);
+  t.strictSame(listensOn({ monitoring: { scrapeAnnotations: true } }), node);
+  t.strictSame(listensOn({ agent: { metricsAddress: 'pod' } }), node);
+  t.strictSame(listensOn({ agent: { metricsTls: true } }), ['127.0.0.1:9444', '127.0.0.1', 'HTTPS']);
+  t.strictSame(
     listensOn({ agent: { hostNetwork: false } }),
     [':9444', undefined, undefined],
     'the pod has its own addresses',
   );
-  t.same(listensOn({ agent: { metricsAddress: 'all' } }), [':9444', undefined, undefined]);
+  t.strictSame(listensOn({ agent: { metricsAddress: 'all' } }), [':9444', undefined, undefined]);
 });
 
 t.test('monitors use TLS if the metrics do', async (t) => {
-  t.same(Object.keys(specsOf(/^PodMonitor$/, { monitoring: { mode: 'PodMonitor' } })), ['archwright']);
+  t.strictSame(Object.keys(specsOf(/^PodMonitor$/, { monitoring: { mode: 'PodMonitor' } })), ['archwright']);
   const parts = { agent: { metricsTls: true }, webhook: { metricsTls: true } };
   const values = { monitoring: { mode: 'ServiceMonitor' }, ...parts };
   const endpointOf = (serverName: string, name: string) => [
@@ -268,13 +270,13 @@ t.test('monitors use TLS if the metrics do', async (t) => {
   ];
   const services = specsOf(/^ServiceMonitor$/, values);
   const webhook = endpointOf('archwright-webhook.archwright.svc', 'archwright-webhook-tls');
-  t.match(services, {
+  like(t, services, {
     'archwright-webhook': { endpoints: webhook },
     archwright: { endpoints: [{ port: 'metrics' }] },
   });
   t.equal(Object.keys(services).length, 2);
   const agent = endpointOf('archwright-agent', 'archwright-agent-tls');
-  t.match(specsOf(/^PodMonitor$/, values), { 'archwright-agent': { podMetricsEndpoints: agent } });
+  like(t, specsOf(/^PodMonitor$/, values), { 'archwright-agent': { podMetricsEndpoints: agent } });
 });
 
 t.test('all pods outside the host network have a network policy', async (t) => {
@@ -293,13 +295,13 @@ t.test('all pods outside the host network have a network policy', async (t) => {
   const from = [...metricsFrom, startupCheck];
   const metrics = { ports: [{ port: 'metrics', protocol: 'TCP' }], from };
   const some = policiesOf({ networkPolicy: { egress, metricsFrom } });
-  t.same(Object.keys(some).sort(), ['archwright-controller', 'archwright-webhook']);
-  t.match(some['archwright-controller'], {
+  t.strictSame(Object.keys(some).sort(), ['archwright-controller', 'archwright-webhook']);
+  like(t, some['archwright-controller'], {
     policyTypes: ['Ingress', 'Egress'],
     ingress: [{ ports: [{ port: 'facts', protocol: 'TCP' }] }, metrics],
     egress,
   });
-  t.match(some['archwright-webhook'], {
+  like(t, some['archwright-webhook'], {
     ingress: [{ ports: [{ port: 'webhook', protocol: 'TCP' }] }, metrics],
     egress,
   });
@@ -307,21 +309,21 @@ t.test('all pods outside the host network have a network policy', async (t) => {
     networkPolicy: { egress, metricsFrom },
     agent: { pools: [{ name: 'a' }, { name: 'b', hostNetwork: false }] },
   });
-  t.match(all['archwright-agent'], {
+  like(t, all['archwright-agent'], {
     policyTypes: ['Ingress'],
     podSelector: { matchLabels: { 'app.kubernetes.io/component': 'agent' } },
     ingress: [{ ports: [{ port: 'api', protocol: 'TCP' }] }, metrics],
   });
   t.notOk('egress' in (all['archwright-agent'] ?? {}), 'an agent may connect to any registry');
   const report = policiesOf({ networkPolicy: { egress }, report: { enabled: true } })['archwright-report'];
-  t.match(report, { policyTypes: ['Ingress', 'Egress'], egress });
+  like(t, report, { policyTypes: ['Ingress', 'Egress'], egress });
   t.notOk('ingress' in (report ?? {}), 'no connections to it');
   const off = { networkPolicy: { enabled: false }, report: { enabled: true }, agent: { hostNetwork: false } };
-  t.same(policiesOf(off), {});
+  t.strictSame(policiesOf(off), {});
   const webhookOnly = {
     certificates: 'external',
     controller: { enabled: false },
     agent: { enabled: false },
   };
-  t.same(Object.keys(policiesOf(webhookOnly)), ['archwright-webhook']);
+  t.strictSame(Object.keys(policiesOf(webhookOnly)), ['archwright-webhook']);
 });

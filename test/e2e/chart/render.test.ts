@@ -24,7 +24,7 @@ t.test('both versions of Helm render the same objects', async (t) => {
       .map((object) => JSON.stringify(object))
       .sort(),
   );
-  t.same(three, four);
+  t.strictSame(three, four);
 });
 
 /** Renders each set of values once, which takes a fifth of a second. */
@@ -59,11 +59,11 @@ t.test('each setting is rendered into archwright.toml, which the program accepts
     writeFileSync(file, map?.data?.['archwright.toml'] ?? '');
     for (const part of parts) {
       const { configuration, problems } = await loadConfiguration({ file, env: {}, flags: {}, part });
-      t.same(problems, [], `${key} for ${part}`);
+      t.strictSame(problems, [], `${key} for ${part}`);
       const found =
         configuration === undefined ? undefined : (configuration as Readonly<Record<string, unknown>>)[key];
       const wanted = value.setting.kind.read(example, () => undefined);
-      t.same(found, wanted, key);
+      t.strictSame(found, wanted, key);
     }
   }
 });
@@ -77,10 +77,10 @@ const inAgents = (values: object, pattern: RegExp): readonly string[] =>
 t.test('agents need shared mounts only for directories in which nodes mount volumes', async (t) => {
   const propagationOf = (values: object) => inAgents(values, /"mountPropagation":"(\w+)"/g);
   const kubeletConfig = { config: '/etc/plugins.yaml', binDir: '/opt/plugins' };
-  t.same(propagationOf({}), Array(5).fill('None'));
-  t.same(propagationOf({ kubeletConfig }), ['HostToContainer'], 'all of /');
-  t.same(propagationOf({ kubeletConfig, agent: { mountPropagation: 'None' } }), ['None']);
-  t.same(
+  t.strictSame(propagationOf({}), Array(5).fill('None'));
+  t.strictSame(propagationOf({ kubeletConfig }), ['HostToContainer'], 'all of /');
+  t.strictSame(propagationOf({ kubeletConfig, agent: { mountPropagation: 'None' } }), ['None']);
+  t.strictSame(
     propagationOf({ agent: { hostPaths: ['/etcetera', '/etc', '/opt/x', '/var/lib/kubelet', '/usr'] } }),
     ['HostToContainer', 'None', 'None', 'HostToContainer', 'None'],
   );
@@ -88,7 +88,7 @@ t.test('agents need shared mounts only for directories in which nodes mount volu
     { name: 'a', mountPropagation: 'HostToContainer', hostPaths: ['/etc'] },
     { name: 'b', hostPaths: ['/etc'] },
   ];
-  t.same(propagationOf({ agent: { pools } }), ['HostToContainer', 'None']);
+  t.strictSame(propagationOf({ agent: { pools } }), ['HostToContainer', 'None']);
 });
 
 t.test('agents mount the directories of their container runtime', async (t) => {
@@ -96,10 +96,10 @@ t.test('agents mount the directories of their container runtime', async (t) => {
   const common = ['/etc/ssl/certs', '/etc/systemd/system'];
   const crio = ['/etc/crio', '/etc/containers'];
   const containerdConfigPathCandidates = ['/etc/k0s/containerd.toml'];
-  t.same(pathsOf({}), ['/etc/containerd', ...crio, ...common]);
-  t.same(pathsOf({ runtime: 'containerd' }), ['/etc/containerd', ...common]);
-  t.same(pathsOf({ runtime: 'cri-o' }), [...crio, '/etc/docker/certs.d', ...common]);
-  t.same(
+  t.strictSame(pathsOf({}), ['/etc/containerd', ...crio, ...common]);
+  t.strictSame(pathsOf({ runtime: 'containerd' }), ['/etc/containerd', ...common]);
+  t.strictSame(pathsOf({ runtime: 'cri-o' }), [...crio, '/etc/docker/certs.d', ...common]);
+  t.strictSame(
     pathsOf({ containerdConfigPathCandidates }),
     ['/etc/k0s', ...common],
     'a distribution with containerd',
@@ -161,11 +161,11 @@ t.test('the chart has no objects and fields that the controller manages', async 
   const objects = objectsOf(render('helm4'));
   const webhooks = objects.filter(({ kind }) => kind === 'MutatingWebhookConfiguration');
   const names = webhooks.map(({ metadata }) => metadata?.name);
-  t.same(names, ['archwright', 'archwright-once-per-cluster']);
+  t.strictSame(names, ['archwright', 'archwright-once-per-cluster']);
   for (const { metadata, ...rest } of webhooks)
     t.notOk('webhooks' in rest, `${metadata?.name}: the controller writes the webhooks`);
   const secrets = objects.filter(({ kind }) => kind === 'Secret');
-  t.same(secrets, [], 'the controller makes the certificates');
+  t.strictSame(secrets, [], 'the controller makes the certificates');
   const scaled = objectsOf(
     render('helm4', { webhook: { autoscaling: { enabled: true } }, controller: { replicas: null } }),
   );

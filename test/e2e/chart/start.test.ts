@@ -88,7 +88,7 @@ t.test('a corrected value that a pod needs at its start gives new pods, without 
   for (const [wrong, right, parts] of changes) {
     const [before, after] = [checksumsOf(wrong), checksumsOf(right)];
     const changed = Object.keys(before).filter((part) => before[part] !== after[part]);
-    t.same(changed.toSorted(), parts.toSorted(), JSON.stringify(right));
+    t.strictSame(changed.toSorted(), parts.toSorted(), JSON.stringify(right));
   }
 });
 

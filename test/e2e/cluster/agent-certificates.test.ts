@@ -26,6 +26,7 @@ import { freePort } from './control-plane/ports.ts';
 import { untilRefused } from './control-plane/rights.ts';
 import { shortLease } from './archwright/start.ts';
 import { silentLog } from '../../support/captured.ts';
+import { like } from '../../support/like.ts';
 
 const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 const [here, there] = ['amd64-0', 'amd64-1'] as const;
@@ -103,7 +104,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
   });
   t.teardown(() => connection.close());
   const ask = () => connection.json(agent.url, '/v1/info', { signal: patience(), maxBytes: 10_000 });
-  t.match(await ask(), { nodeName: here });
+  like(t, await ask(), { nodeName: here });
   node = there;
   await t.rejects(ask(), /altnames/i, 'it is not the agent of another node');
 
@@ -116,7 +117,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
         path,
         (now) => now?.status?.conditions !== undefined,
       );
-      t.match(found?.status, { conditions: [{ type: 'Denied', ...(message && { message }) }] });
+      like(t, found?.status, { conditions: [{ type: 'Denied', ...(message && { message }) }] });
       t.equal(found?.status?.certificate, undefined);
       return path;
     };
@@ -154,7 +155,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
       await t.rejects(create(metadata, padding), { code: 'forbidden' }, what);
     const names = Array.from({ length: maxAgentRequests }, (_, number) => agentRequestName(here, number));
     for (const name of names)
-      await create({ name }).catch((error: unknown) => t.match(error, { code: 'conflict' }));
+      await create({ name }).catch((error: unknown) => like(t, error, { code: 'conflict' }));
     t.equal((await cluster.list(requests)).length, maxAgentRequests);
   });
 
@@ -163,7 +164,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
     await agent.process.stop();
     agent = await start();
     node = here;
-    t.match(await ask(), { nodeName: here });
+    like(t, await ask(), { nodeName: here });
   });
 
   await t.test('while the CA rotates, the agent moves to the new one and every call succeeds', async (t) => {
@@ -190,7 +191,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
     const [after, ca] = [await certificate('tls.crt'), await certificate('ca.crt')];
     t.ok(after.verify(ca.publicKey), 'a certificate of the new CA, and the old one is gone');
     t.notOk(after.verify(oldCa.publicKey));
-    t.match(await ask(), { nodeName: here });
+    like(t, await ask(), { nodeName: here });
     t.comment(`${calls} calls`);
   });
 });

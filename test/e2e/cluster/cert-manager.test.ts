@@ -55,13 +55,13 @@ void t.test('archwright works with certificates of cert-manager', { skip }, asyn
   };
 
   const ca = (await issued('archwright-ca')).certificate;
-  t.same([ca.x509.subject, ca.x509.ca], [own, true]);
+  t.strictSame([ca.x509.subject, ca.x509.ca], [own, true]);
   for (const name of Object.keys(leaves) as LeafSecret[]) {
     const { certificate, intermediates, bundle } = await issued(name);
     const { subject, subjectAltName, keyUsage, ca: isCa } = certificate.x509;
-    t.same([subject, subjectAltName, ...keyUsage, isCa], [...promised[name], false], name);
+    t.strictSame([subject, subjectAltName, ...keyUsage, isCa], [...promised[name], false], name);
     t.ok(isIssuedBy(certificate, ca));
-    t.same(intermediates, []);
+    t.strictSame(intermediates, []);
     t.ok(sameCertificates(bundle, [ca]), 'only the CA of archwright is trusted');
   }
   await untilTrusted();
@@ -103,7 +103,7 @@ void t.test('archwright works with certificates of cert-manager', { skip }, asyn
   over.abort();
   await asking;
   t.ok(requests > 50, `${requests} requests`);
-  t.same(failed, [], 'every request gets a response while certificates and authorities are replaced');
+  t.strictSame(failed, [], 'every request gets a response while certificates and authorities are replaced');
   await load.end();
 
   // Another authority at once: components with a new Secret do not trust those with an old one.
@@ -135,7 +135,7 @@ void t.test('archwright works with certificates of cert-manager', { skip }, asyn
     for (const leaf of Object.keys(leaves)) {
       const { certificate, intermediates, bundle } = await issued(leaf);
       const subjects = [intermediates, bundle].map((all) => all.map(({ x509 }) => x509.subject));
-      t.same([certificate.x509.issuer, ...subjects], [own, shows, trusts], `${issuer}: ${leaf}`);
+      t.strictSame([certificate.x509.issuer, ...subjects], [own, shows, trusts], `${issuer}: ${leaf}`);
     }
     await untilTrusted();
     await until(isAdmitted, 'the API server trusts the webhook');

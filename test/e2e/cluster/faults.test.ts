@@ -113,6 +113,6 @@ void t.test('a leader that was paused writes nothing when it continues', async (
       ({ requestReceivedTimestamp, responseStatus }) =>
         requestReceivedTimestamp > resumed && (responseStatus?.code ?? 0) < 400,
     );
-    t.same(after, [], `${name} wrote nothing after it continued, while ${next} led`);
+    t.strictSame(after, [], `${name} wrote nothing after it continued, while ${next} led`);
   }
 });

@@ -75,7 +75,7 @@ void t.test('random pods run only on nodes that the model allows', async (t) => 
       const problem = daemonProblem(expectedOfDaemon(one, policy), found, refused.get(one.name));
       return problem === undefined ? [] : [`${one.name} ${problem}: ${JSON.stringify(one.pod)}`];
     });
-    t.same(
+    t.strictSame(
       problems.slice(0, shown),
       [],
       `${policy.name}: ${some.length} DaemonSets, ${refused.size} refused`,

@@ -12,6 +12,7 @@ import { startTestRegistry } from '../../support/registry/server.ts';
 import { freePorts } from '../cluster/control-plane/ports.ts';
 import { ready, startProcess } from '../cluster/control-plane/processes.ts';
 import { command, mountPath, type Unpacked } from './unpacked.ts';
+import { like } from '../../support/like.ts';
 
 /** Under emulation, a process takes a while to end. */
 const stopTimeoutMs = 30_000;
@@ -66,7 +67,7 @@ export async function chain(t: Test, image: Unpacked, mounted: string): Promise<
   };
   const [, , body] = await send(webhook.url, ca.cert, 'POST', '/mutate?timeout=30s', reviewOf(object));
   const review = JSON.parse(body) as { readonly response: { readonly patch?: string } };
-  t.match(review, { response: { uid: 'u', allowed: true, patchType: 'JSONPatch' } });
+  like(t, review, { response: { uid: 'u', allowed: true, patchType: 'JSONPatch' } });
   const patch = Buffer.from(review.response.patch ?? '', 'base64').toString();
   t.match(patch, /"kubernetes\.io\/arch"[^}]*"s390x"/);
 
@@ -84,8 +85,8 @@ export async function chain(t: Test, image: Unpacked, mounted: string): Promise<
     ['POST', '/validate', reviewOf({})],
   ] as const) {
     const [bundled, plain] = [webhook, source].map(({ url }) => send(url, ca.cert, method, path, body));
-    t.same(await bundled, await plain, `${method} ${path} ${body}`);
-    if (path === '/healthz') t.same(await bundled, [200, 'text/plain; charset=utf-8', 'ok\n']);
+    t.strictSame(await bundled, await plain, `${method} ${path} ${body}`);
+    if (path === '/healthz') t.strictSame(await bundled, [200, 'text/plain; charset=utf-8', 'ok\n']);
   }
 
   for (const { process: running } of [webhook, agent]) {

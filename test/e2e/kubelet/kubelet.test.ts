@@ -33,7 +33,9 @@ void t.test('an agent and a kubelet on one node behave alike', { timeout: timeou
   });
   for (const { setup, name, differences, example } of reports) {
     const unexplained = differences.filter(({ deviation }) => deviation === undefined);
-    t.same(unexplained, [], `${setup}: ${name}`, { ...(example && { example: JSON.stringify(example) }) });
+    t.strictSame(unexplained, [], `${setup}: ${name}`, {
+      ...(example && { example: JSON.stringify(example) }),
+    });
   }
 
   const pods = reports.map(({ happened }) => happened);

@@ -66,7 +66,7 @@ if (process.getuid?.() !== 0) {
       if (chosen !== undefined && new Set(ids).size > 1)
         wrong.push(`${image.name}: one choice, but nodes differ`);
     }
-    t.same(wrong, [], 'refused images are pulled by no node, and images that run by all nodes');
+    t.strictSame(wrong, [], 'refused images are pulled by no node, and images that run by all nodes');
   });
 }
 
@@ -93,7 +93,7 @@ async function compare(
   });
   const pulled = [...outcomes.values()].filter((ids) => ids.at(-1) !== undefined).length;
   t.comment(`containerd ${version}: ${pulled} of ${images.length} images pulled`);
-  t.same(differences, [], `${images.length} images, each as predicted`);
+  t.strictSame(differences, [], `${images.length} images, each as predicted`);
 }
 
 function described(image: MatrixImage, id: string | undefined): string {

@@ -82,7 +82,11 @@ for (const [name, find] of Object.entries(programs))
         t.equal(code, 1, 'an artifact is no image');
         for (const [at, [name, [platforms, { digest, mediaType }]]] of Object.entries(images).entries()) {
           const facts = results[at];
-          t.same([writtenIn(facts), facts?.digest, facts?.mediaType], [platforms, digest, mediaType], name);
+          t.strictSame(
+            [writtenIn(facts), facts?.digest, facts?.mediaType],
+            [platforms, digest, mediaType],
+            name,
+          );
           t.equal(facts?.error?.code, name === 'artifact' ? 'not-an-image' : undefined, text);
         }
       }
@@ -92,7 +96,7 @@ for (const [name, find] of Object.entries(programs))
       const wrong = dockerConfig(host, 'not-the-password');
       for (const config of ['', wrong]) {
         const { code, results, text } = await inspect([`${host}/team/multi:1`], config);
-        t.same([code, results[0]?.error?.code], [1, 'unauthorized'], text);
+        t.strictSame([code, results[0]?.error?.code], [1, 'unauthorized'], text);
         t.notMatch(text, /not-the-password/);
         t.notOk(text.includes(Buffer.from(`${user.username}:not-the-password`).toString('base64')));
       }
@@ -102,7 +106,7 @@ for (const [name, find] of Object.entries(programs))
       const mirror = await start(`mirror of ${host}`, { kind: 'none' }, `https://${host}`, program);
       const names = ['multi', 'single-oci'].map((name) => `origin.example/team/${name}:1`);
       const { results, text } = await inspect(names, '', `proxies = ["origin.example=${mirror}"]\n`);
-      t.same(results.map(writtenIn), [three, ['linux/arm64']], text);
+      t.strictSame(results.map(writtenIn), [three, ['linux/arm64']], text);
       t.equal(results[0]?.endpoint, mirror);
     };
 
@@ -112,7 +116,7 @@ for (const [name, find] of Object.entries(programs))
         await push({ host: open, ca: ca.cert }, `${repository}/${name}`, '1', content);
     await compare(`${open}/open`, '');
     const missing = await inspect([`${open}/open/multi:none`], '');
-    t.same([missing.code, missing.results[0]?.error?.code], [1, 'not-found']);
+    t.strictSame([missing.code, missing.results[0]?.error?.code], [1, 'not-found']);
     await throughMirror(t, open, find());
 
     const basic = await start('basic', { kind: 'htpasswd', line: htpasswd(user.username, user.password) });
@@ -135,7 +139,7 @@ for (const [name, find] of Object.entries(programs))
     const token = await start('token', { kind: 'token', realm: tokens.realm, service, issuer, signer });
     await compare(`${token}/team`, dockerConfig(token));
     const [anonymous] = (await inspect([`${token}/open/multi:1`], '')).results;
-    t.same([writtenIn(anonymous), anonymous?.credentialSource], [three, 'anonymous']);
+    t.strictSame([writtenIn(anonymous), anonymous?.credentialSource], [three, 'anonymous']);
     await refuses(token);
   });
 

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap';
 import { judgedPod, largeCluster, pageOf, sampleMoney } from '../../cmd/report/judged-cluster.ts';
 import { Browser, chromium } from './browser.ts';
 import { column, focused, lowContrast, sortedBy, status, type Focused, type LowContrast } from './in-page.ts';
+import { like } from '../../support/like.ts';
 
 const skip = chromium === undefined ? 'no Chromium; apt-get install chromium' : false;
 const workloads = 5000;
@@ -79,17 +80,17 @@ t.test('a page of 5,000 workloads opens in under 2 s, without errors and request
   t.ok(best < 2000, `opened in ${best} ms`);
   t.equal(await browser.evaluate(status), 'Rows 1 to 100 of 5,000');
   await setField('search', 'evil');
-  t.same(await browser.evaluate(column(1)), [`Deployment/${hostile}`], 'a hostile name is text');
+  t.strictSame(await browser.evaluate(column(1)), [`Deployment/${hostile}`], 'a hostile name is text');
   t.equal(await browser.evaluate(`document.querySelectorAll('img').length`), 0);
   const problems = browser.events.filter(({ method }) =>
     /^(?:Runtime\.(?:console|exception)|Log\.entryAdded|Page\.javascriptDialog)/.test(method),
   );
-  t.same(problems, []);
+  t.strictSame(problems, []);
   const requests = browser.events
     .filter(({ method }) => method === 'Network.requestWillBeSent')
     .map(({ params }) => (params['request'] as { url: string }).url)
     .filter((each) => each !== url && each !== 'data:,');
-  t.same(requests, []);
+  t.strictSame(requests, []);
 });
 
 t.test('injected content cannot send requests', { skip }, async (t) => {
@@ -99,7 +100,7 @@ t.test('injected content cannot send requests', { skip }, async (t) => {
     new Promise((done) => { const image = new Image(); image.onload = () => done('sent'); image.onerror = () => done('refused'); image.src = 'https://evil.example/x.png'; }),
     new Promise((done) => { document.addEventListener('securitypolicyviolation', () => done('refused')); const script = document.createElement('script'); script.append('window.ran = true'); document.body.append(script); }).catch(() => 'refused'),
   ])`);
-  t.same(refused, ['refused', 'refused', 'refused']);
+  t.strictSame(refused, ['refused', 'refused', 'refused']);
   t.equal(await browser.evaluate('window.ran'), undefined);
 });
 
@@ -107,25 +108,25 @@ t.test('tables are sorted, also by keyboard, and the order is announced', { skip
   await fresh();
   await browser.evaluate(`document.querySelectorAll('#table th button')[5].focus()`);
   await browser.press('Enter');
-  t.same(await browser.evaluate(sortedBy), { CPU: 'descending' });
+  t.strictSame(await browser.evaluate(sortedBy), { CPU: 'descending' });
   const numbers = (await browser.evaluate<readonly string[]>(column(5))).map(Number);
-  t.same(
+  t.strictSame(
     numbers,
     numbers.toSorted((a, b) => b - a),
   );
   t.equal(numbers[0], 11.55);
   await browser.press(' ');
-  t.same(await browser.evaluate(sortedBy), { CPU: 'ascending' });
+  t.strictSame(await browser.evaluate(sortedBy), { CPU: 'ascending' });
   const first = (await browser.evaluate<readonly string[]>(column(5))).map(Number);
-  t.same(
+  t.strictSame(
     first,
     first.toSorted((a, b) => a - b),
   );
   t.equal(await browser.evaluate(`document.activeElement.textContent`), 'CPU', 'the focus stays');
   await browser.evaluate(`document.querySelectorAll('#table th button')[1].click()`);
-  t.same(await browser.evaluate(sortedBy), { Workload: 'ascending' });
+  t.strictSame(await browser.evaluate(sortedBy), { Workload: 'ascending' });
   const names = (await browser.evaluate<readonly string[]>(column(1))).slice(0, 4);
-  t.same(
+  t.strictSame(
     names.slice(1),
     ['Deployment/service-0', 'Deployment/service-1', 'Deployment/service-2'],
     '2 before 10',
@@ -171,7 +172,7 @@ t.test('every control is reachable by keyboard, with visible focus', { skip }, a
   t.equal(names[0], 'Skip to the table');
   for (const name of 'by-workloads search filter Namespace Workload CPU State Why Next'.split(' '))
     t.ok(names.includes(name), `${name} of ${names.join(', ')}`);
-  t.same(
+  t.strictSame(
     seen.filter(({ isVisible }) => !isVisible),
     [],
   );
@@ -193,7 +194,7 @@ t.test('a screen reader has names, headers and regions', { skip }, async (t) => 
     .filter(({ ignored }) => !ignored)
     .map(({ role, name }) => [role?.value, name?.value ?? ''] as const);
   const named = /^(?:button|searchbox|combobox|radio|region|heading|link|navigation|columnheader|rowheader)$/;
-  t.same(
+  t.strictSame(
     shown.filter(([role = '', name]) => named.test(role) && name.trim() === ''),
     [],
   );
@@ -212,7 +213,7 @@ t.test('a screen reader has names, headers and regions', { skip }, async (t) => 
 });
 
 async function assertContrast(t: Test, name: string): Promise<void> {
-  t.same(await browser.evaluate<LowContrast>(lowContrast), [], `contrast: ${name}`);
+  t.strictSame(await browser.evaluate<LowContrast>(lowContrast), [], `contrast: ${name}`);
 }
 
 const background = 'getComputedStyle(document.documentElement).backgroundColor';
@@ -231,7 +232,7 @@ t.test('light and dark follow the system, with contrast AA', { skip }, async (t)
   }
   await browser.evaluate(`document.querySelector('footer p').style.color = '#666'`);
   const found = await browser.evaluate<LowContrast>(lowContrast);
-  t.match(found, [{ text: /^CPU and memory are/, ratio: Number }], 'the check finds low contrast');
+  like(t, found, [{ text: /^CPU and memory are/, ratio: Number }], 'the check finds low contrast');
   await browser.send('Emulation.setEmulatedMedia', { media: 'print' });
   t.equal(await browser.evaluate(background), light, 'the printed page is light');
 });

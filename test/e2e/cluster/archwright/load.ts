@@ -31,7 +31,7 @@ export function createPods(t: Test, cluster: Cluster) {
     end: async (): Promise<void> => {
       await stop();
       t.comment(`${pods} pods`);
-      t.same(refused.slice(0, 5), [], `${refused.length} refused`);
+      t.strictSame(refused.slice(0, 5), [], `${refused.length} refused`);
     },
   };
 }

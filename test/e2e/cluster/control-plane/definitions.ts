@@ -5,6 +5,7 @@ import { parse, stringify } from 'yaml';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { objectCases, podConfig, rolloutCases } from '../../../policy/resources/objects.ts';
 import { type Cluster } from '../harness.ts';
+import { like } from '../../../support/like.ts';
 
 interface Definition extends KubeObject {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
@@ -86,7 +87,7 @@ export async function checkDefinitions(t: Test, cluster: Cluster): Promise<void>
     const path = await cluster.pathOf(object);
     // An accepted object has no unknown field.
     const result = await createDryRun(object, path, refused ? 'Ignore' : 'Strict');
-    if (refused) t.match(result, refused, `${object.kind}: ${about}`);
+    if (refused) like(t, result, refused, `${object.kind}: ${about}`);
     else t.equal(result, 'accepted', `${object.kind}: ${about}`);
   }
 
@@ -97,7 +98,7 @@ export async function checkDefinitions(t: Test, cluster: Cluster): Promise<void>
   await cluster.create({ ...podConfig({ labelSelector: { matchLabels: { app: 'web' } } }) });
   const path = `${group}/namespaces/shop/podplacementconfigs/web`;
   const made = await cluster.get<KubeObject & { readonly spec?: unknown }>(path);
-  t.match(made.spec, { priority: 0 }, 'the default');
+  like(t, made.spec, { priority: 0 }, 'the default');
 
   const rollout = `${group}/namespaces/shop/architecturerollouts/web`;
   const moved = cluster.merge(rollout, { spec: { architecture: 's390x' } });
