@@ -4,6 +4,7 @@
  *
  *   E2E_SEED    seed of the pods. Default: random; it is printed.
  *   E2E_CASES   number of pods. Default: 500.
+ *   E2E_RECORD  1: writes what Kubernetes says about the pods without archwright into test/recorded.
  */
 import t from 'tap';
 import { createRandom, seedOfRun, casesOfRun } from '../random.ts';
@@ -30,6 +31,8 @@ import { generateCase, type Case } from '../../support/judge/generate.ts';
 import { nodesWithoutArchwright } from '../../support/judge/model.ts';
 import { expectedOf, expectedOfDaemon } from './random-pods/expected.ts';
 import { nodes, policies, type ModelPolicy } from '../../support/judge/world.ts';
+import { isRecording, record } from '../../recorded/recorded.ts';
+import { verdictsOf } from './random-pods/verdicts.ts';
 import { isGated, podsOf, type PodNow } from './control-plane/pods.ts';
 import { startArchwright } from './archwright/start.ts';
 
@@ -99,6 +102,8 @@ void t.test('random pods run only on nodes that the model allows', async (t) => 
     }),
     'without archwright, all pods are where the model places them',
   );
+  const scheduled = (name: string): PodNow | undefined => pods.objects.get(`without/${name}`);
+  if (isRecording) record('kubernetes', await verdictsOf(cluster, cases, scheduled));
 
   const tls = await prepareArchwright(cluster);
   for (const [index, policy] of policies.entries()) {

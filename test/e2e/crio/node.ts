@@ -11,30 +11,21 @@ import { startLibrary } from './library.ts';
 import { observe, outcomeOfFacts, outcomeOfPull } from './observed.ts';
 import type { Compared } from './rules.ts';
 
-export type Node = ReturnType<typeof createNode>;
-
 const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+const bundle = '/etc/ssl/certs/ca-certificates.crt';
 
 export function createNode(program: string, world: World) {
-  const root = mkdtempSync(join(base, 'archwright-crio-'));
-  const bundle = '/etc/ssl/certs/ca-certificates.crt';
-  writeFiles(root, { [bundle]: world.publicCa });
+  const agent = createAgentSide(world);
+  const { root } = agent;
   const library = startLibrary(program, {
     ...world.env,
     HOME: join(root, 'root'),
     SSL_CERT_FILE: root + bundle,
   });
-  let count = 0;
   return {
-    run: async (about: Case): Promise<Compared> => {
-      const repository = `team/c${(count += 1)}`;
-      for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true });
-      writeFiles(root, { [bundle]: world.publicCa, ...filesOf(about, repository) });
-      const { stock, digest } = makeStock(repository, about.image);
-      const object = about.by === 'tag' ? '1' : digest;
-      const end = { tag: ':1', digest: `@${digest}`, both: `:1@${digest}` }[about.by];
-      const image = `${about.domain === '' ? '' : `${about.domain}/`}${repository}${end}`;
-      world.arrange({ ...stock, scopeOfPath: true }, about.behaviors);
+    /** @param number of the case, for the name of its repository */
+    run: async (about: Case, number: number): Promise<Compared> => {
+      const { image, object } = agent.arrange(about, number);
       const environment = Object.entries(about.environment).map(([name, path]) => [name, root + path]);
       const pulled = await library.pull({
         root,
@@ -46,7 +37,35 @@ export function createNode(program: string, world: World) {
         environment: Object.fromEntries(environment) as Record<string, string>,
       });
       const crio = observe(world.records, object, outcomeOfPull(pulled));
-      world.clear();
+      return { case: about, image, crio, ...(await agent.inspect(about, number)) };
+    },
+    close: async (): Promise<void> => {
+      await library.close();
+      agent.close();
+    },
+  };
+}
+
+/** The agent alone, on a node with CRI-O. */
+export function createAgentSide(world: World) {
+  const root = mkdtempSync(join(base, 'archwright-crio-'));
+  writeFiles(root, { [bundle]: world.publicCa });
+  /** Writes the files of a case and sets the registries. @returns its image, and the tag or digest that is requested */
+  function arrange(about: Case, number: number): { image: string; object: string } {
+    const repository = `team/c${number}`;
+    for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true });
+    writeFiles(root, { [bundle]: world.publicCa, ...filesOf(about, repository) });
+    const { stock, digest } = makeStock(repository, about.image);
+    const end = { tag: ':1', digest: `@${digest}`, both: `:1@${digest}` }[about.by];
+    world.arrange({ ...stock, scopeOfPath: true }, about.behaviors);
+    const image = `${about.domain === '' ? '' : `${about.domain}/`}${repository}${end}`;
+    return { image, object: about.by === 'tag' ? '1' : digest };
+  }
+  return {
+    root,
+    arrange,
+    inspect: async (about: Case, number: number): Promise<Pick<Compared, 'agent' | 'problems'>> => {
+      const { image, object } = arrange(about, number);
       const configuration = {
         hostRoot: root,
         runtime: 'cri-o' as const,
@@ -55,13 +74,9 @@ export function createNode(program: string, world: World) {
       };
       const { env } = world;
       const { facts, problems } = await inspectOnNode({ configuration, env, image, login: about.login });
-      const agent = observe(world.records, object, outcomeOfFacts(facts));
-      return { case: about, image, crio, agent, problems };
+      return { agent: observe(world.records, object, outcomeOfFacts(facts)), problems };
     },
-    close: async (): Promise<void> => {
-      await library.close();
-      rmSync(root, { recursive: true });
-    },
+    close: (): void => rmSync(root, { recursive: true }),
   };
 }
 

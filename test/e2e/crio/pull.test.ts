@@ -5,8 +5,12 @@
  *   E2E_SEED    other cases: any whole number; the same number gives the same cases (1)
  *   E2E_CASES   generated cases (500)
  *   E2E_ONLY    numbers of generated cases to run alone, such as `17,230`
+ *   E2E_RECORD  1: writes what CRI-O did into test/recorded
  */
 import t from 'tap';
+import { isRecording, record } from '../../recorded/recorded.ts';
+import { isRecorded, recordedCase, type RecordedCase } from '../node/recorded-cases.ts';
+import type { Observed } from './observed.ts';
 import { createTally, documentedDifferences } from '../node/tally.ts';
 import { createWorld } from '../node/world.ts';
 import { crioLibraryProgram } from '../programs/crio.ts';
@@ -36,11 +40,14 @@ t.test('the agent pulls like CRI-O', async (t) => {
   });
   const { places, privateCa, client } = world;
   const tally = createTally<'crio', Compared>('crio');
+  const recorded: RecordedCase<Observed>[] = [];
   let before = 0;
   let number = 0;
   for (const generated of generateCases({ seed, count, places, certificates: { privateCa, client } })) {
     if (only === undefined || only.includes(number)) {
-      const compared = await node.run(generated);
+      const compared = await node.run(generated, number);
+      if (isRecorded(number))
+        recorded.push(recordedCase({ number, version: '', about: generated }, compared.crio, world));
       tally.add(compared, differences(compared.crio, compared.agent), ruleFor);
     }
     number += 1;
@@ -50,4 +57,5 @@ t.test('the agent pulls like CRI-O', async (t) => {
     }
   }
   tally.report(t);
+  if (isRecording) record('cri-o', recorded);
 });

@@ -25,16 +25,11 @@ const hostDirectories = ['etc/containerd', 'etc/docker'] as const;
 const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 export function createNode(program: ContainerdProgram, world: World, certificates: NodeFiles) {
-  const root = mkdtempSync(join(base, 'archwright-node-'));
+  const agent = createAgentSide(program.version, world, certificates);
+  const { root } = agent;
   prepareNode(root);
   let running: { readonly key: string; readonly containerd: RunningContainerd } | undefined;
   let warm = false;
-  let count = 0;
-
-  function writeCase(about: Case): void {
-    for (const directory of hostDirectories) rmSync(join(root, directory), { recursive: true, force: true });
-    writeFiles(root, { ...certificates, ...about.configuration, ...about.hosts });
-  }
 
   async function containerdFor(about: Case): Promise<RunningContainerd> {
     const key = JSON.stringify(about.configuration);
@@ -57,35 +52,57 @@ export function createNode(program: ContainerdProgram, world: World, certificate
   }
 
   return {
-    run: async (about: Case): Promise<Compared> => {
+    /** @param number of the case, for the name of its repository */
+    run: async (about: Case, number: number): Promise<Compared> => {
       if (!warm) {
-        writeCase({ ...about, configuration: { '/etc/containerd/config.toml': 'version = 2\n' }, hosts: {} });
+        agent.write({
+          ...about,
+          configuration: { '/etc/containerd/config.toml': 'version = 2\n' },
+          hosts: {},
+        });
         await warmUp(await containerdFor({ ...about, configuration: {} }));
       }
-      writeCase(about);
+      agent.write(about);
       const containerd = await containerdFor(about);
-      const repository = `team/c${(count += 1)}`;
-      const { stock, digest } = makeStock(repository, about.image);
-      const object = about.by === 'tag' ? '1' : digest;
-      const end = { tag: ':1', digest: `@${digest}`, both: `:1@${digest}` }[about.by];
-      const image = `${about.domain}/${repository}${end}`;
-      world.arrange(stock, about.behaviors);
+      const { image, object } = arrange(world, about, number);
       const pulled = outcomeOfPull(await containerd.cri.pull(image, about.auth));
       const theirs = observe(world.records, object, pulled);
-      return { case: about, containerd: theirs, agent: await inspected(image, object, about) };
+      return { case: about, containerd: theirs, agent: await agent.inspect(about, number) };
     },
     close: async (): Promise<void> => {
       await running?.containerd.stop();
-      rmSync(root, { recursive: true, force: true });
+      agent.close();
     },
   };
+}
 
-  async function inspected(image: string, object: string, { auth }: Case): Promise<Compared['agent']> {
-    world.clear();
-    const configuration = { hostRoot: root, containerdVersion: program.version };
-    const { facts } = await inspectOnNode({ configuration, env: world.env, image, login: auth });
-    return observe(world.records, object, outcomeOfFacts(facts));
-  }
+/** Sets the registries for a case. @returns its image, and the tag or digest that is requested */
+function arrange(world: World, about: Case, number: number): { image: string; object: string } {
+  const repository = `team/c${number}`;
+  const { stock, digest } = makeStock(repository, about.image);
+  const end = { tag: ':1', digest: `@${digest}`, both: `:1@${digest}` }[about.by];
+  world.arrange(stock, about.behaviors);
+  return { image: `${about.domain}/${repository}${end}`, object: about.by === 'tag' ? '1' : digest };
+}
+
+/** The agent alone on a node with this version of containerd. */
+export function createAgentSide(containerdVersion: string, world: World, certificates: NodeFiles) {
+  const root = mkdtempSync(join(base, 'archwright-node-'));
+  return {
+    root,
+    write: (about: Pick<Case, 'configuration' | 'hosts'>): void => {
+      for (const directory of hostDirectories)
+        rmSync(join(root, directory), { recursive: true, force: true });
+      writeFiles(root, { ...certificates, ...about.configuration, ...about.hosts });
+    },
+    inspect: async (about: Case, number: number): Promise<Compared['agent']> => {
+      const { image, object } = arrange(world, about, number);
+      const configuration = { hostRoot: root, containerdVersion };
+      const { facts } = await inspectOnNode({ configuration, env: world.env, image, login: about.auth });
+      return observe(world.records, object, outcomeOfFacts(facts));
+    },
+    close: (): void => rmSync(root, { recursive: true, force: true }),
+  };
 }
 
 /** No fault of these tests delays a response. */

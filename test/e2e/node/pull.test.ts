@@ -6,6 +6,7 @@
  *   E2E_CASES        generated cases for each version of containerd (500)
  *   E2E_CONTAINERD   versions to compare, such as `1.7,2.4`; all by default
  *   E2E_ONLY         numbers of generated cases to run alone, such as `17,230`
+ *   E2E_RECORD       1: writes what containerd did into test/recorded
  */
 import t, { type Test } from 'tap';
 import { differences, leftOut, ruleFor, rules, type Compared } from './rules.ts';
@@ -13,6 +14,9 @@ import { containerdProgram, containerdVersions, type ContainerdVersion } from '.
 import { certificateFiles } from './generate-hosts.ts';
 import { generateCases } from './generate.ts';
 import { createNode } from './nodes.ts';
+import { isRecording, record } from '../../recorded/recorded.ts';
+import type { Observed } from './observed.ts';
+import { isRecorded, recordedCase, type RecordedCase } from './recorded-cases.ts';
 import { createTally, documentedDifferences } from './tally.ts';
 import { createWorld, type World } from './world.ts';
 import { casesOfRun, seedOfRun } from '../random.ts';
@@ -22,6 +26,8 @@ const count = casesOfRun(500);
 const only = process.env['E2E_ONLY']?.split(',').map(Number);
 const versions = (process.env['E2E_CONTAINERD']?.split(',') ??
   Object.keys(containerdVersions)) as ContainerdVersion[];
+
+const recorded: RecordedCase<Observed>[] = [];
 
 t.comment(`E2E_SEED=${seed}, ${count} generated cases for each of containerd ${versions.join(', ')}`);
 
@@ -37,6 +43,7 @@ if (process.getuid?.() !== 0) {
   for (const minor of versions) {
     await t.test(`the agent pulls like containerd ${minor}`, (t) => comparedWith(t, minor, world));
   }
+  if (isRecording) record('containerd', recorded);
 }
 
 async function comparedWith(t: Test, minor: ContainerdVersion, world: World): Promise<void> {
@@ -51,8 +58,10 @@ async function comparedWith(t: Test, minor: ContainerdVersion, world: World): Pr
   const chosen = numbered.filter(({ number }) => only === undefined || only.includes(number));
   for (const group of Map.groupBy(chosen, ({ generated }) => generated.configuration).values()) {
     const before = tally.unexplained.length;
-    for (const { generated } of group) {
-      const compared = await node.run(generated);
+    for (const { generated, number } of group) {
+      const compared = await node.run(generated, number);
+      const one = { number, version: program.version, about: generated };
+      if (isRecorded(number)) recorded.push(recordedCase(one, compared.containerd, world));
       tally.add(compared, differences(compared.containerd, compared.agent), ruleFor);
     }
     const numbers = `${group[0]?.number} to ${group.at(-1)?.number}`;
