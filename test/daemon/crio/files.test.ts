@@ -33,6 +33,11 @@ t.test('files in directories below crio.conf.d count too', async (t) => {
   });
   like(t, found, { globalAuthFile: '/a', signaturePolicy: '/p', shortNameMode: undefined });
   t.strictSame(found.files, [main, '/etc/crio/crio.conf.d/a/x.conf.bak', '/etc/crio/crio.conf.d/z']);
+  const unnamed = await read(t, {
+    '/etc/systemd/system/crio.service': '[Service]\nExecStart=/usr/bin/crio --config=\n',
+    '/etc/crio/crio.conf.d/z': auth('/z'),
+  });
+  t.strictSame(unnamed.files, ['/etc/crio/crio.conf.d/z']);
 });
 
 t.test('flags and variables of the service override the files', async (t) => {
