@@ -13,9 +13,9 @@ export const agentSigner = 'arch.example/agent';
 export const agentUsages = ['digital signature', 'server auth'] as const;
 
 /**
- * Of an agent's requests. The chart's policy gives agents no other names, so the API server, which removes
- * requests an hour after the answer, never has more of one node: a compromised node cannot flood those who
- * list or sign them.
+ * The number of names that an agent may give its requests. The chart's policy allows no other names, and the API
+ * server removes a request an hour after its answer. So a node never has more requests: a compromised one cannot
+ * flood those who list or sign them.
  */
 export const maxAgentRequests = 32;
 

@@ -35,7 +35,7 @@ export const namesElsewhere: ReadonlyMap<string, string> = new Map(
 /** Values of `kubernetes.io/arch` with published kubelets. Others are valid too. */
 export const architecturesOfNodes = new Set(['amd64', 'arm64', 'arm', '386', 'ppc64le', 's390x', 'riscv64']);
 
-/** With Go's other ports to Linux (`go tool dist list`), for which anyone can build a kubelet. */
+/** Go's other ports to Linux (`go tool dist list`): anyone can build a kubelet for them. */
 const otherPorts = ['loong64', 'mips', 'mips64', 'mips64le', 'mipsle', 'ppc64'];
 export const knownArchitectures: ReadonlySet<string> = new Set([...architecturesOfNodes, ...otherPorts]);
 

@@ -15,7 +15,7 @@ export interface Platform {
 
 /** A platform with what only some systems and runtimes use. */
 export interface FullPlatform extends Platform {
-  /** Of Windows. */
+  /** Only images for Windows have one. */
   readonly osVersion?: string;
   /** `architecture[/variant]` as in the document, if it is another spelling: CRI-O compares texts. */
   readonly written?: string;

@@ -18,7 +18,7 @@ export const defaultRunLimits = {
   maxStdoutBytes: 1_048_576,
   /** More output is read and dropped. */
   maxStderrBytes: 8192,
-  /** For reading the pipes after the end of the program; only its children can keep them open. */
+  /** The time to read the pipes after the program's end; only its children can keep them open. */
   drainMs: 500,
 };
 

@@ -36,7 +36,7 @@ export async function applyStatus(
 ): Promise<void> {
   if (hasStatus(object, status)) return;
   const { name, namespace, uid, resourceVersion } = object.metadata ?? {};
-  // With the uid, an object that was created again under this name does not get the old one's status.
+  // The uid keeps the status of a deleted object from a new one of the same name.
   const metadata = { name, namespace, uid, ...(follows && { resourceVersion }) };
   const body = { apiVersion: resourceApiVersion, kind, metadata, status };
   await ignoring('not-found', client.patch(`${path}/status`, applied(body), { signal }));

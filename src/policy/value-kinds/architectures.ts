@@ -32,12 +32,12 @@ const labelOfNodes: TextRule = {
   },
 };
 
-/** For custom resources: their definitions cannot find similar names. */
+/** The check of custom resources. Unlike that of settings, it suggests no similar name: their definitions cannot. */
 export function checkArchitecture(name: string): string | undefined {
   return brokenBy(labelOfNodes, name);
 }
 
-/** For settings. */
+/** The rule of settings. */
 export const architectureName: TextRule = {
   ...labelOfNodes,
   similar: { names: [...knownArchitectures].sort(byName), says: '{} is an unknown architecture' },
