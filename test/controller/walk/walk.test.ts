@@ -129,10 +129,13 @@ function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () 
   return { kill, ended, metrics, isDead: () => isDead };
 }
 
-/** Not of events, which are dropped after a few tries. */
+/**
+ * Not of events, which are dropped after a few tries. A pod that is "not found" for all of its two minutes would
+ * lose its gate without a placement.
+ */
 const faults: readonly (readonly [chance: number, fault: Fault, of?: RegExp])[] = [
   [0.1, { status: 409 }],
-  [0.5, { status: 404 }, /pods.(?:known|own)$/u],
+  [0.5, { status: 404, times: 8 }, /pods.(?:known|own)$/u],
   [0.5, { status: 500 }, /pods.never$/u],
   [0.5, { status: 429 }, /eviction$/u],
   [0.9, { status: 403 }, /^PATCH .*plain$/u],
