@@ -150,7 +150,6 @@ export class AgentCertificate {
     log.info({ node }, 'the agent got a certificate');
     if (renewalOf(certificate, trusted, node, this.#random) === undefined)
       throw new Error('the certificate is not for this node, or from a CA that is not known yet');
-    this.#first.resolve();
     return 0;
   }
 

@@ -103,6 +103,7 @@ const cases: Readonly<Record<string, Case>> = {
     { ...asks('arm64'), ...bySoft, spec: ownPreference(arch) },
     'preference-own',
   ],
+  "the pod's own preference, and no other": [{ spec: ownPreference(arch) }],
   'hard: only the heaviest': [byHard, 'preferred-policy preference-hard arm64=70'],
   'an unknown image, gated: no warning': [{ ...asks('arm64'), ...unknown }, leftOut],
   'an unknown image, admitted': [
