@@ -10,8 +10,17 @@ import { compileCache } from './support/compile-cache.ts';
 /** A process that takes longer than this hangs. */
 const timeout = 600_000;
 
-/** These start programs, measure memory, or take long. */
-const alone = new Set(['cmd', 'controller', 'daemon', 'examples', 'scripts', 'security', 'support']);
+/** These start programs, measure memory, share a server between tests, or take long. */
+const alone = new Set([
+  'cmd',
+  'controller',
+  'daemon',
+  'examples',
+  'recorded',
+  'scripts',
+  'security',
+  'support',
+]);
 
 const chosen = process.argv.slice(2);
 const rooms = readdirSync(new URL('.', import.meta.url), { withFileTypes: true })

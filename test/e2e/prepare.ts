@@ -37,8 +37,8 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
   ),
   crio: [crioLibraryProgram],
   cluster: [...cluster, () => debianProgram('jq'), certManagerDefinitions, certManagerProgram],
-  helm: [helmPrograms],
-  'first-hour': [helmPrograms],
+  helm: [helmPrograms, baseImage],
+  'first-hour': [helmPrograms, baseImage],
   chart: [
     ...cluster,
     () => helmProgram('helm4'),

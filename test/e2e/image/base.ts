@@ -72,7 +72,9 @@ export function baseImage(): string {
     buildah('build', '--manifest', 'base', '--platform', `linux/${architecture}`, '--format', 'oci', part);
   buildah('manifest', 'push', '--all', '--format', 'oci', 'base', `oci:${join(part, 'oci')}:${version}`);
   for (const name of readdirSync(part)) if (name !== 'oci') rmSync(join(part, name), { recursive: true });
-  renameSync(part, folder);
+  // Another suite may have made it meanwhile.
+  if (existsSync(folder)) rmSync(part, { recursive: true });
+  else renameSync(part, folder);
   return image;
 }
 

