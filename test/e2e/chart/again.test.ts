@@ -81,6 +81,9 @@ void t.test('the chart can be applied repeatedly', async (t) => {
       const kubectl = kubectlOf(cluster);
       const plain = render('helm4', { crds: { keep: false } }, ['--no-hooks']);
       await kubectl(['apply', '-f', '-'], plain);
+      // It also lists the custom resources. Otherwise an API server may need until the next resync, five minutes, to
+      // delete their definitions: its finalizer lists before their storage is ready, and does not always retry.
+      const applied = await steadyListing(cluster);
       for (const [value, object] of [
         ['true', definition],
         ['false', marker],
@@ -90,6 +93,7 @@ void t.test('the chart can be applied repeatedly', async (t) => {
           object,
           foreign,
         );
+      t.strictSame(await differencesFrom(cluster, applied), [], `${name}: no object was created`);
       await kubectl(['delete', '-f', '-', '--ignore-not-found'], plain);
     }
     t.strictSame(await differencesFrom(cluster, before), []);
