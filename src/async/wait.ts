@@ -1,10 +1,24 @@
 /** Waiting that a signal ends. */
 import { once } from 'node:events';
-import { setTimeout } from 'node:timers/promises';
 
-/** @throws the signal's reason when it aborts first */
-export async function wait(ms: number, signal: AbortSignal): Promise<void> {
-  await setTimeout(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
+/**
+ * Each lookup has a time limit that ends early. Node's own promise of a timer would make an AbortError with a stack
+ * each time.
+ * @throws the signal's reason when it aborts first
+ */
+export function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    }, ms);
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal.reason as Error);
+    };
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
 }
 
 /** A promise's outcome, unless the signal aborts first. @throws the signal's reason; the promise goes on */
