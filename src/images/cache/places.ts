@@ -12,8 +12,8 @@ const maxWaiting = 8192;
 const maxHosts = 4096;
 /** A failure after this time: the host kept its caller waiting. A quick one may be of one repository. */
 const slowMs = 1000;
-/** An agent gets more requests at the same time (`fleet/lookup.ts`). More waiting lookups would time out. */
-const unproven = { places: 16, maxWaiting: 4096 };
+/** A third, 11, is for one namespace: a burst of new images must not wait. More waiting lookups would time out. */
+const unproven = { places: 32, maxWaiting: 4096 };
 
 export function createLookupPlaces(places: number, placesPerHost: number) {
   const all = new FairSemaphore({ places, maxWaiting });

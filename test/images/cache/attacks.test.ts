@@ -192,14 +192,14 @@ t.test('slow images of 200 namespaces and registries leave places for registries
   const slow = Array.from({ length: 800 }, (_, index) =>
     lookup(`attacker-${index % 200}`, `host-${index % 100}.example/slow/app-${index}:1`),
   );
-  await registry.waitFor(() => registry.requests.length >= 1 + 16);
+  await registry.waitFor(() => registry.requests.length >= 1 + 32);
   for (let index = 0; index < 10; index += 1) {
     push(`shop/app-${index}`);
     t.equal((await lookup('shop', `${domain}/shop/app-${index}:1`)).error, undefined);
   }
   t.equal(
     registry.requests.filter(({ path }) => path.includes('slow')).length,
-    16,
+    32,
     'they share a few places',
   );
 
