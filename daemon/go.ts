@@ -35,9 +35,9 @@ export function parseGoDuration(text: string): number | undefined {
 export interface GoUrl {
   /** Lower case; empty for a URL without a scheme. */
   readonly scheme: string;
-  /** With its port, as written. */
+  /** Includes the port, as written. */
   readonly host: string;
-  /** With percent escapes decoded. */
+  /** Percent escapes are decoded. */
   readonly path: string;
 }
 

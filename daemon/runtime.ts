@@ -37,10 +37,10 @@ interface Found<Node, Files> {
 }
 
 interface Traits<Node, Files> extends Pick<LiveSourceOptions<unknown>, 'name' | 'dirs'> {
-  /** For people. */
+  /** A text for people. */
   readonly label: string;
   readonly program: VersionedProgram;
-  /** Without any file. */
+  /** The result without any file. */
   readonly initial: Pick<Found<Node, Files>, 'node' | 'files'>;
   /** What a file that was broken at the start means. */
   readonly ifUnknown: string;
@@ -115,7 +115,7 @@ export abstract class Runtime<Node, Files> extends LiveSource<Found<Node, Files>
   }
 }
 
-/** For files that only some pulls need. */
+/** Problems of files that only some pulls need. */
 export function pullProblem({ where: origin, reason }: ConfigFileError): Problem {
   return { origin, message: `${reason}; pulls that need it fail on this node` };
 }

@@ -58,7 +58,7 @@ function summaryOf(results: readonly Result[]): string {
   return [counted(images.length, 'image'), counts.join(', ')].filter(Boolean).join(': ');
 }
 
-/** For `--output json`; documented in `docs/use/check.md`. */
+/** The document of `--output json`, described in `docs/use/check.md`. */
 export function documentOf({ architectures, results, allowList }: Checked): object {
   return {
     architectures,

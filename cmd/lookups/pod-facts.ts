@@ -31,7 +31,7 @@ export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPull
   nodeArchitecture(node: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** For one request to the cluster. A GET by name takes milliseconds, in a busy cluster seconds. */
+/** Time for one request to the cluster. A GET by name takes milliseconds, in a busy cluster seconds. */
 const limitMs = 10_000;
 
 function createPodContext(

@@ -30,7 +30,7 @@ export type Steps = readonly (string | number)[];
 
 export interface FoundDocument {
   readonly value: unknown;
-  /** From 1. */
+  /** Counts from 1. */
   readonly line: number;
   /** The line of a value, or of its nearest parent if it is not written there. In JSON, every value has line 1. */
   lineOf(path: Steps): number;

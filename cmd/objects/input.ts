@@ -28,7 +28,7 @@ export type Input = ReturnType<typeof sortObjects>;
 /** Sorts objects by what they are for. @param namespace default namespace */
 export function sortObjects(found: readonly FoundObject[], namespace: string) {
   const subjects: Subject[] = [];
-  /** By `namespace/name`. */
+  /** Keys: `namespace/name`. */
   const secrets = new Map<string, Secret>();
   /** Names of pull secrets by `namespace/name` of the service account. */
   const serviceAccounts = new Map<string, readonly string[]>();

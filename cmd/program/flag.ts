@@ -7,7 +7,7 @@ import * as kinds from '../../src/policy/value-kinds/plain.ts';
 import { UsageError } from './exit.ts';
 
 export interface Flag<T> {
-  /** For `--help` and the reference page. */
+  /** The text in `--help` and on the reference page. */
   readonly help: string;
   readonly short?: string;
   /** Stands behind the flag in help, such as `FILE`. A switch has none. */

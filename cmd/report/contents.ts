@@ -34,9 +34,9 @@ export function reportOf(findings: Findings) {
     ...findings,
     totals: totals(pods, architecture),
     workloads: workloadRows(pods, money),
-    /** With a newer tag that has the architecture, if one was looked for and found. */
+    /** Images with a newer tag that has the architecture, if one was looked for and found. */
     images: imageRows(pods).map((row) => ({ ...row, newerTag: newerTags?.byImage.get(row.image) })),
-    /** Per month, of pods without a blocker and of all; absent without prices. */
+    /** Savings per month, of pods without a blocker and of all; absent without prices. */
     savings: money && {
       currency: money.list.currency,
       hoursPerMonth: money.list.hoursPerMonth,
@@ -60,7 +60,7 @@ export interface Column<Row> {
   readonly short?: string;
   readonly kind: ColumnKind;
   readonly cell: (row: Row) => Cell;
-  /** In the terminal. Default: by the kind. */
+  /** The text in the terminal. Default: by the kind. */
   readonly text?: (row: Row) => string;
   /** Values in CSV by their headings. Default: the cell. */
   readonly csv?: Readonly<Record<string, (row: Row) => unknown>>;

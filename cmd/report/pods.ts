@@ -149,7 +149,7 @@ type Quantities = Readonly<Record<string, unknown>>;
 
 interface Requesting {
   readonly resources?: { readonly requests?: Quantities };
-  /** Of a pod. */
+  /** The pod's overhead. */
   readonly overhead?: Quantities;
 }
 

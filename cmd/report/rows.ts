@@ -43,7 +43,7 @@ export function workloadRows(pods: readonly JudgedPod[], money?: Money) {
         verdict,
         why,
         causes: causesOf([first]),
-        /** Per month; absent without prices. */
+        /** Savings per month; absent without prices. */
         saved: money?.savingsOf(all)?.saved,
       };
     })

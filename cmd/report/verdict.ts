@@ -60,7 +60,7 @@ export interface JudgedPod extends Judgement {
   readonly on: string | undefined;
 }
 
-/** By image as a pod writes it. */
+/** Keys: images as a pod writes them. */
 export type DriftOf = (image: string) => DriftedTag | undefined;
 
 /** `why` does not name the image. */
@@ -113,7 +113,7 @@ function stateOf(
   return { state: 'ready', why: notes.join('; ') };
 }
 
-/** Of all images of a pod. The longest text about one image has 2,072. */
+/** The limit for all images of a pod. The longest text about one image has 2,072. */
 const maxWhyBytes = 2200;
 
 /** The verdict on a pod, and all that blocks it: the most important blocker is the verdict. */

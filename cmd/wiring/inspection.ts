@@ -100,7 +100,7 @@ export async function openInspection(options: InspectionOptions) {
   return {
     source: createRegistrySource(access),
     tags: createTagSource(access),
-    /** In the order of precedence. */
+    /** Sources in the order of precedence. */
     sources,
     /** The node's runtime, if its configuration is read. */
     runtime: report,

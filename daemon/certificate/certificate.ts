@@ -39,7 +39,7 @@ export interface AgentCertificateOptions {
   readonly log: Log;
 }
 
-/** As for other TLS files: a bundle of all public authorities has 230 KiB. */
+/** The limit of other TLS files: a bundle of all public authorities has 230 KiB. */
 const maxFileBytes = 512 * 1024;
 const failureBackOff: BackOff = { firstMs: 1000, mostMs: 5 * 60_000 };
 /** A controller answers within a second. Without a leader, thousands of agents wait. */
@@ -191,7 +191,7 @@ export class AgentCertificate {
     }
   }
 
-  /** Under a name that the node does not use yet. */
+  /** Creates it under a name that the node does not use yet. */
   async #create(request: string): Promise<string> {
     const { client, node } = this.#options;
     const spec = {
@@ -215,7 +215,7 @@ export class AgentCertificate {
   }
 }
 
-/** Before the agents' Secret is mounted: a certificate, and the CAs trusted when it was issued. */
+/** The authority before the agents' Secret is mounted: a certificate, and the CAs trusted when it was issued. */
 function authorityOf(certificate: string | undefined, ca: string | undefined): Authority | undefined {
   return certificate === undefined || !ca ? undefined : { ca, sample: certificate };
 }

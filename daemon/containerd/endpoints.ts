@@ -157,7 +157,7 @@ const atStart = 'containerd reads it only when it starts; archwright uses a chan
 const noVersion = 'its version is unknown, so the rules of the newest apply; set containerdVersion';
 const keepsGood = 'if it breaks, containerd ignores it; archwright keeps its last good content in force';
 
-/** For `archwright inspect --verbose` and `agent --check`. @param candidates paths of config.toml, in order */
+/** What `archwright inspect --verbose` and `agent --check` print. @param candidates paths of config.toml, in order */
 function partsOf(
   { configFile, files, version, roots }: NodeConfig,
   candidates: readonly string[],

@@ -43,13 +43,13 @@ export interface AuthFile {
   readonly format: DockerConfigFormat;
 }
 
-/** By path, in the order of the search. An error fails the lookups that reach the file. */
+/** Files by path, in the order of the search. An error fails the lookups that reach the file. */
 export type AuthFiles = ReadonlyMap<string, AuthFile | ConfigFileError>;
 
 /** The word for the auth files in a list of helpers. */
 const filesHelper = 'containers-auth.json';
 
-/** As for the kubelet's docker config. */
+/** The limit of the kubelet's docker config. */
 const maxAuthFileBytes = 4 * 1024 * 1024;
 /** CRI-O runs a helper for every endpoint of every pull. Its tokens live for minutes at least. */
 const helperAnswerMs = 60_000;
@@ -234,7 +234,7 @@ async function credentialInFiles(
   return undefined;
 }
 
-/** In the PATH of CRI-O. @throws PluginError */
+/** Searches the PATH of CRI-O. @throws PluginError */
 async function findProgram(plugin: string, environment: Environment, hostRoot: string): Promise<string> {
   for (const binDir of (environment['PATH'] ?? '').split(':').filter((dir) => dir.startsWith('/'))) {
     const isThere = await statPath(posix.join(binDir, plugin), hostRoot).then(Boolean, () => true);

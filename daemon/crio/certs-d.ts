@@ -17,7 +17,7 @@ export interface HostCertificates extends Pick<TlsSettings, 'ca' | 'client'> {
   readonly dir: string;
 }
 
-/** By host as written: `docker.io`, not `registry-1.docker.io`. An error fails the endpoints of the host. */
+/** Keys: hosts as written: `docker.io`, not `registry-1.docker.io`. An error fails the endpoints of the host. */
 export type Certificates = ReadonlyMap<string, HostCertificates | ConfigFileError>;
 
 /** The first directory of a host counts, even if it is empty. */

@@ -37,7 +37,7 @@ const maxFileBytes = 1024 * 1024;
 const maxFiles = 200;
 const maxDepth = 8;
 
-/** Without files. */
+/** The result without files. */
 export const defaultCrioConf: CrioConf = {
   files: [],
   globalAuthFile: '',

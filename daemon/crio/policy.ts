@@ -85,7 +85,7 @@ const policySchema = v.strictObject({
   transports: v.optional(v.record(v.string(), v.record(v.string(), requirements)), {}),
 });
 
-/** Without unknown members, as CRI-O reads it. @throws InvalidConfig */
+/** Omits unknown members, as CRI-O does. @throws InvalidConfig */
 export function parsePolicy(content: Uint8Array): Policy {
   const document = readShape(policySchema, parseJson(new TextDecoder().decode(content)), (where, problem) =>
     invalid(`${where || 'the document'} ${problem}`),

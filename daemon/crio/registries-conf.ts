@@ -49,7 +49,7 @@ export interface RegistriesConf {
   /** Sorted by prefix. */
   readonly registries: readonly RegistryEntry[];
   readonly search: { readonly registries: readonly string[]; readonly file: string } | undefined;
-  /** By short name. */
+  /** Keys: short names. */
   readonly aliases: ReadonlyMap<string, Alias>;
   /** Why no short name can be resolved. */
   readonly brokenAliases: ConfigFileError | undefined;
@@ -225,7 +225,7 @@ function refuseConflicts(registries: readonly RegistryEntry[]): void {
   }
 }
 
-/** Without slashes at the end. @throws InvalidConfig for a URL */
+/** Cuts slashes at the end. @throws InvalidConfig for a URL */
 export function locationOf(text: string): string {
   if (/^https?:\/\//.test(text)) throw invalid(`${quoted(text)} must have no scheme`);
   return text.replace(/\/+$/, '');
@@ -239,7 +239,7 @@ function searchRegistry(text: string): string {
   throw invalid(`${quoted(registry)} in unqualified-search-registries is not a host`);
 }
 
-/** By short name. @throws InvalidConfig: one wrong alias spoils the file */
+/** Aliases by short name. @throws InvalidConfig: one wrong alias spoils the file */
 function aliasesIn(fields: Fields, file: string): ReadonlyMap<string, Alias> {
   const aliases = Object.entries(fields.table('aliases') ?? {});
   return new Map(

@@ -36,7 +36,7 @@ export async function createCrio(options: RuntimeOptions): Promise<Crio> {
 
 class Crio extends Runtime<CrioNode, PullFiles> {
   readonly #helpers: CredentialHelpers;
-  /** Of the program, whatever its files are. */
+  /** The program's version, whatever its files are. */
   #version: FoundVersion = {};
 
   constructor(options: RuntimeOptions) {
@@ -117,7 +117,7 @@ function modeOf(configured: ShortNameMode | undefined, version: string | undefin
 const atStart = 'CRI-O reads it only when it starts; archwright uses a change at once';
 const atReload = 'CRI-O reads it again only when it is reloaded; archwright uses a change at once';
 
-/** For `archwright inspect --verbose` and `agent --check`. */
+/** What `archwright inspect --verbose` and `agent --check` print. */
 function partsOf(
   { conf, registries, shortNameMode }: CrioNode,
   { version, problem }: FoundVersion,

@@ -40,7 +40,7 @@ export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'roo
   /** Variables for all plugins, in addition to those of the kubelet. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly metrics?: Metrics | undefined;
-  /** For plugins with `tokenAttributes`, which are left out without it. */
+  /** Plugins with `tokenAttributes` need them, and are left out otherwise. */
   readonly tokens?: ServiceAccountTokens | undefined;
   readonly onClose?: (() => void) | undefined;
 }

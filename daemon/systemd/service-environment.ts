@@ -62,7 +62,7 @@ function commandOf(
 }
 
 class Reader {
-  /** By file. */
+  /** Keys: files. */
   readonly problems = new Map<string, string>();
   readonly #files: NodeFiles;
 

@@ -18,7 +18,7 @@ export class Overloaded extends Error {
   override readonly name = 'Overloaded';
 }
 
-/** Without a stack of its own, which would cost more than the refusal. */
+/** Has no stack of its own, which would cost more than the refusal. */
 const tooMany = new Overloaded('too many callers wait for a place');
 
 /** Gives the place back; a second call has no effect. */
@@ -117,7 +117,7 @@ export class FairSemaphores {
     this.#limits = limits;
   }
 
-  /** For a caller that enters at once. */
+  /** The places of a resource, for a caller that enters at once. */
   get(resource: string): FairSemaphore {
     const known = this.#byResource.get(resource);
     if (known) return known;

@@ -1,4 +1,4 @@
-/** For `catch`: `instead` handles an error of this class. Other errors are thrown again. */
+/** A handler for `catch`: `instead` handles an error of this class. Other errors are thrown again. */
 export function ifError<E extends Error, R>(
   expected: abstract new (...args: never[]) => E,
   instead: (error: E) => R,

@@ -51,7 +51,7 @@ export function writeCertificates(certificates: readonly Certificate[]): string 
   return certificates.map(({ pem }) => pem).join('');
 }
 
-/** In any order. */
+/** Their order does not matter. */
 export function sameCertificates(
   a: readonly Certificate[] | undefined,
   b: readonly Certificate[] | undefined,

@@ -11,7 +11,7 @@ import { Term, usualLeaseTimes as times } from '../kube/election/leader-election
 import { cleanHolder } from '../controller/lead/candidacy.ts';
 import type { CleanRun } from './run.ts';
 
-/** For the last request, which is sent even after a stop. */
+/** Time for the last request, which is sent even after a stop. */
 const endTimeoutMs = 5000;
 
 /**

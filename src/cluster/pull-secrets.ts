@@ -24,7 +24,7 @@ export interface PullSecretNames {
 }
 
 export interface PullSecrets {
-  /** Without a request: false if there is surely no pull secret. */
+  /** Sends no request. False if there is surely no pull secret. */
   mayHave(wanted: PullSecretNames): boolean;
   /**
    * The pod's pull secrets as one source, in the pod's order. As in the kubelet, secrets that are missing or

@@ -17,7 +17,7 @@ import type { FactsByImage, PodFactsRequest } from './facts-of-pod.ts';
 import type { NodeHostnames } from './nodes.ts';
 import { readPullSecrets, type PullSecrets } from './pull-secrets.ts';
 
-/** By image as the pod writes it. An image without an entry leaves no node out. */
+/** Keys: images as the pod writes them. An image without an entry leaves no node out. */
 export type PullabilityByImage = ReadonlyMap<string, Pullability>;
 
 /** @param facts of the images; those without a successful lookup are left out */

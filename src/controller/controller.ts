@@ -43,7 +43,7 @@ type OfLeader =
 /** `configuration` returns the same object until there is another. */
 export interface ControllerOptions extends Pick<LeaderContext, OfLeader> {
   readonly client: KubeClient;
-  /** For the Lease. Default: `client`. Its own connections keep renewals from waiting behind slow changes. */
+  /** The client of the Lease. Default: `client`. Its own connections keep renewals from waiting behind slow changes. */
   readonly leaseClient?: KubeClient;
   /** Unique among all candidates, also among the lives of one pod. */
   readonly identity: string;
@@ -64,7 +64,7 @@ export interface ControllerOptions extends Pick<LeaderContext, OfLeader> {
 /** Events that are not written yet are dropped after this. */
 const flushMs = 2000;
 
-/** For answers under way. Clients can repeat an explanation that is cut off. */
+/** Time for answers under way. Clients can repeat an explanation that is cut off. */
 const drainMs = 1000;
 
 /** A feature ends its current step within a request or two. The kubelet kills the process after 30 s. */

@@ -33,7 +33,7 @@ export type CredentialSourceName = (typeof credentialSourceNames)[number];
 
 /** A credential under its index key. */
 export interface HeldCredential {
-  /** As `indexKey` gives it, such as `gcr.io/project`. */
+  /** The result of `indexKey`, such as `gcr.io/project`. */
   readonly key: string;
   readonly credential: Credential;
   /** File or Secret that holds it. */

@@ -42,9 +42,9 @@ const reviews = { places: 8, maxWaiting: 256 };
 /** @returns checks a caller */
 export function createCallers({ client, clock }: { readonly client: KubeClient; readonly clock: Clock }) {
   const places = new FairSemaphore(reviews);
-  /** By hash of the token. */
+  /** Keys: hashes of tokens. */
   const users = new LoadingCache<User>({ clock, maxEntries: maxKept });
-  /** By user and namespace. */
+  /** Keys: user and namespace. */
   const allowed = new LoadingCache<void>({ clock, maxEntries: maxKept });
 
   /** Failures are not kept, so strangers take no room. */

@@ -20,13 +20,13 @@ export const factsPath = '/v1/facts';
 /** Port of the controller's Service. */
 export const factsPortName = 'facts';
 
-/** As many as `explain` looks up (`facts-of-pod.ts`). */
+/** `explain` looks up so many (`facts-of-pod.ts`). */
 export const maxImages = 256;
-/** As many as are read of a pod (`pull-secrets.ts`). */
+/** So many are read of a pod (`pull-secrets.ts`). */
 export const maxPullSecrets = 20;
 /** A token of a service account has 1 to 2 KiB. */
 const maxTokenLength = 8192;
-/** As the API server allows for names of Secrets. */
+/** The API server's limit for names of Secrets. */
 export const maxSecretName = 253;
 /** 256 images of 1,024 characters, twice for escapes. */
 export const maxBodyBytes = 512 * 1024;

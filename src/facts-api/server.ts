@@ -178,7 +178,7 @@ function failureOf(error: unknown, signal: AbortSignal, log: Log): Answer {
   return failure('failed', 503, message);
 }
 
-/** As the API server writes errors: its clients show the message. */
+/** The API server's form of an error: its clients show the message. */
 function failure(outcome: FactsRequestOutcome, code: number, message: string): Answer {
   const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, code };
   return { outcome, status: code, body };

@@ -15,7 +15,7 @@ import type { Log } from '../telemetry/log.ts';
 export interface WatchOptions {
   /** Files are read at least this often. Default: 10 s, as in controller-runtime's certwatcher. */
   readonly pollMs?: number | undefined;
-  /** From the first event to the reading, so that a burst is one change. Default: 100 ms. */
+  /** Time from the first event to the reading, so that a burst is one change. Default: 100 ms. */
   readonly debounceMs?: number | undefined;
   /** Directory that stands for `/`, such as `/host`. */
   readonly root?: string | undefined;

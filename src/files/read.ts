@@ -51,7 +51,7 @@ export function errnoOf(error: unknown): string | undefined {
   return undefined;
 }
 
-/** For `catch`: undefined for these errors; throws any other one. */
+/** A handler for `catch`: undefined for these errors; throws any other one. */
 export function undefinedIf(...codes: readonly FileErrorCode[]): (error: unknown) => undefined {
   return (error) => {
     if (error instanceof FileError && codes.includes(error.code)) return undefined;

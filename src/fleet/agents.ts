@@ -23,7 +23,7 @@ import { AgentError, agentPaths, type AgentConnection } from './connection.ts';
 import { Ranking, type AgentAddress, type Discovery } from './discovery.ts';
 
 interface Agent {
-  /** As discovery knows it. */
+  /** The node that discovery names. */
   readonly node: string | undefined;
   info?: Omit<NonNullable<ReturnType<typeof readAgentInfo>>, 'dockerHub'>;
   /** Only while it answers. */

@@ -28,7 +28,7 @@ export interface PhaseLimits {
   /** Name resolution and connection; TLS too unless `tlsMs` is set. */
   readonly dialMs: number;
   readonly tlsMs?: number;
-  /** From the request sent to the header received. */
+  /** Time from the request sent to the header received. */
   readonly headerMs?: number;
   /** Silence inside a body, counted only while the caller waits for more. */
   readonly idleMs?: number;

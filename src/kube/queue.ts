@@ -42,7 +42,7 @@ export class WorkQueue {
   readonly #backOff: BackOff;
   readonly #stopping = new AbortController();
   readonly #places: FairSemaphore;
-  /** In the order of their arrival, round robin over the namespaces. */
+  /** Keys in the order of their arrival, round robin over the namespaces. */
   readonly #ready = new FairQueue<string>();
   readonly #working = new Set<string>();
   /** Keys added during their work. */

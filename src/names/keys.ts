@@ -2,7 +2,7 @@
 
 export const keys = {
   gate: 'arch.example/scheduling-gate',
-  /** On a pod or namespace; the value `disabled` skips the pod. */
+  /** A label of a pod or namespace; the value `disabled` skips the pod. */
   placement: 'arch.example/placement',
   /** Pod label: one architecture. */
   preferred: 'arch.example/preferred',

@@ -11,7 +11,7 @@ export function highestOf(levels: readonly (Amd64Level | undefined)[]): Amd64Lev
   return amd64Levels.findLast((level) => levels.includes(level));
 }
 
-/** From level 2. Linux arch/x86/include/asm/cpufeatures.h: `pni` is SSE3, `abm` LZCNT, `xsave` OSXSAVE. */
+/** Flags from level 2. Linux arch/x86/include/asm/cpufeatures.h: `pni` is SSE3, `abm` LZCNT, `xsave` OSXSAVE. */
 const kernelFlags: readonly (readonly string[])[] = [
   ['cx16', 'lahf_lm', 'popcnt', 'pni', 'sse4_1', 'sse4_2', 'ssse3'],
   ['avx', 'avx2', 'bmi1', 'bmi2', 'f16c', 'fma', 'abm', 'movbe', 'xsave'],

@@ -7,9 +7,9 @@ export interface NodeClass {
   /** GOARCH of the kubelet, as in the label `kubernetes.io/arch`. */
   readonly architecture: string;
   readonly runtime?: {
-    /** As before `://` in the node's `containerRuntimeVersion`: `containerd`, `cri-o`, `docker` or another. */
+    /** The text before `://` in the node's `containerRuntimeVersion`: `containerd`, `cri-o`, `docker` or another. */
     readonly name: string;
-    /** Without a leading `v`, such as `2.1.4`. */
+    /** No leading `v`: `2.1.4`. */
     readonly version: string;
   };
   /** How containerd pulls. `transfer` exists since 2.1. */

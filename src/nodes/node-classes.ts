@@ -15,7 +15,7 @@ export interface NodesOfClass {
   readonly hostnames: readonly string[];
 }
 
-/** By architecture, with at least one node. The same object until a change: results are remembered by it. */
+/** Architectures with at least one node. The same object until a change: results are remembered by it. */
 export type NodeClasses = ReadonlyMap<string, readonly NodesOfClass[]>;
 
 export function groupsOf(

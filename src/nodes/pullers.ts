@@ -134,7 +134,7 @@ function localMatcher(machine: Machine): PlatformMatcher {
   return machine.os === 'windows' ? onlyStrict(own) : only(own);
 }
 
-/** Without the platforms that the index does not name: such entries come last. */
+/** Omits the platforms that the index does not name: such entries come last. */
 function named(platforms: readonly FullPlatform[]): readonly (FullPlatform | undefined)[] {
   return platforms.map((platform) => (platform.unnamed ? undefined : platform));
 }

@@ -211,9 +211,9 @@ export interface PlacementDecision {
   readonly gate: boolean;
   /** Present if a rollout decided between the architectures of the images. */
   readonly rollout?: RolledOut | undefined;
-  /** For the admission response if the pod is refused: each image with its architectures. */
+  /** Each image with its architectures, for the admission response if the pod is refused. */
   readonly message?: string | undefined;
-  /** For the person who applies the pod; each at most 256 bytes. */
+  /** Warnings for the person who applies the pod; each at most 256 bytes. */
   readonly warnings: readonly string[];
   readonly reasons: readonly Reason[];
 }

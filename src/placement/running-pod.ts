@@ -45,7 +45,7 @@ export function runningPodWarnings(input: RunningPodInput): readonly string[] {
   return boundedWarnings(warnings);
 }
 
-/** For a new pod, or a template, that names its node: the scheduler does not see it, so it starts there. */
+/** Warns of a new pod, or a template, that names its node: the scheduler does not see it, so it starts there. */
 export function namedNodeWarnings(input: PlacementInput): readonly string[] {
   const { pod, facts, nodes } = input;
   const nodeArchitecture = namedNodeArchitecture(input);

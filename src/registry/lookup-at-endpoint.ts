@@ -59,7 +59,7 @@ export function lookupAt(visit: EndpointVisit) {
   const { lookup, endpoint, credential, signal, authenticatedSend, clock, documents } = visit;
   const { repository, missingCredential, reference, knownDigest, trace } = lookup;
   const where = endpoint.host;
-  /** For messages. */
+  /** Describes the request in messages. */
   const about: Circumstances = { host: where, repository, credential, missingCredential };
   const reader: ContentReader = {
     where,

@@ -38,7 +38,7 @@ export interface TagList {
 /** One request to one endpoint or token server; holds no secret. */
 export interface Attempt {
   readonly method: 'GET' | 'HEAD' | 'POST';
-  /** Without user info; query reduced to harmless keys. */
+  /** Has no user info; its query is reduced to harmless keys. */
   readonly url: string;
   readonly purpose: 'manifest' | 'config' | 'token' | 'tags';
   /** The credential used, as `source key (origin)`, or `anonymous`. */

@@ -16,7 +16,7 @@ export class BodyError extends Error {
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** From the call to the last byte. */
+  /** Time from the call to the last byte. */
   readonly timeoutMs: number;
   /** The body's part of a budget; the caller releases it. */
   readonly share?: BodyShare;

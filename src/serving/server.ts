@@ -121,7 +121,7 @@ export async function startServer(options: ServerOptions) {
   return {
     /** The bound port. */
     port: bound,
-    /** For example `https://127.0.0.1:8443`. */
+    /** The base URL, such as `https://127.0.0.1:8443`. */
     url: urlOf(source ? 'https' : 'http', host, bound),
     /** Stops accepting, answers open requests with `Connection: close`, and ends within `graceMs`. */
     drain: (graceMs: number): Promise<void> => (drained ??= drain(graceMs)),
@@ -171,9 +171,9 @@ const serverLimits = {
    * not repeat a POST if the server closed the connection, so the client must close first.
    */
   keepAliveMs: 120_000,
-  /** From the first byte of a request, or the connection, to the end of its headers: one packet. */
+  /** Time from the first byte of a request, or the connection, to the end of its headers: one packet. */
   headersMs: 10_000,
-  /** From the first to the last byte. The API server waits 30 s at most (timeoutSeconds). */
+  /** Time from the first to the last byte. The API server waits 30 s at most (timeoutSeconds). */
   requestMs: 30_000,
   /** A TLS handshake is two round trips and about half a millisecond of work. */
   handshakeMs: 10_000,

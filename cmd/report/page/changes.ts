@@ -11,7 +11,7 @@ interface Described {
   readonly cause: Cause;
   /** The image, or `NAMESPACE/KIND/NAME` of the workload. */
   readonly subject: string;
-  /** As written in the pods. */
+  /** The text in the pods. */
   readonly image: string | undefined;
 }
 

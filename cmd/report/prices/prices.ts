@@ -39,7 +39,7 @@ const node = v.pipe(
     'instance-type': name,
     /** Default: every region. */
     region: v.exactOptional(name),
-    /** Per hour, as `spot`. */
+    /** The price per hour, like `spot`. */
     'on-demand': v.exactOptional(price),
     spot: v.exactOptional(price),
     architecture: v.exactOptional(architecture),

@@ -41,7 +41,7 @@ export function moneyOf(
     kinds.map(({ offer }) => offer).filter((offer) => offer.architecture === architecture),
     placeOf,
   );
-  /** Of each place, for a vCPU and for a byte. */
+  /** Prices of each place, for a vCPU and for a byte. */
   const rates = new Map(
     [...targets].map(([place, all]) => [place, divisions.map(([part]) => rangeOf(all.map(rateOf(part))))]),
   );

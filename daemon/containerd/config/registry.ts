@@ -35,9 +35,9 @@ export interface Registry {
   readonly configPath: string;
   /** Endpoints by namespace or `*`. */
   readonly mirrors: ReadonlyMap<string, readonly string[]>;
-  /** By the host of the request. */
+  /** Keys: hosts of requests. */
   readonly configs: ReadonlyMap<string, { readonly auth?: Auth; readonly tls?: RegistryTls }>;
-  /** By URL; `validateRegistry` moves them to `configs`. */
+  /** Keys: URLs. `validateRegistry` moves them to `configs`. */
   readonly auths: ReadonlyMap<string, Auth>;
   readonly headers: readonly Header[];
 }

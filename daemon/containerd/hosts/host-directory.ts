@@ -16,7 +16,7 @@ const maxEntries = 1000;
 /** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
-/** For every namespace without a directory of its own. */
+/** The directory of every namespace without one of its own. */
 export const defaultDirectory = '_default';
 
 /** A domain in a reference. Other texts (`a_b.c/d`) could name the directory of another registry. */
@@ -39,7 +39,7 @@ export interface HostDirectory {
   readonly isGood: boolean;
 }
 
-/** By path. A `config_path` whose directories cannot be listed stands for itself, with a slash at its end. */
+/** Keys: paths. A `config_path` whose directories cannot be listed stands for itself, with a slash at its end. */
 export type HostDirectories = ReadonlyMap<string, HostDirectory | ConfigFileError>;
 
 /**

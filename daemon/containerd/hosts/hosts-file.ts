@@ -20,7 +20,7 @@ import type { TomlDocument } from '../../../src/policy/configuration/toml.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 
-/** In containerd's order. */
+/** The order is containerd's. */
 const capabilityNames = ['pull', 'resolve', 'push', 'referrers'] as const;
 export type Capability = (typeof capabilityNames)[number];
 

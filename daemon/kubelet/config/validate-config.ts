@@ -88,7 +88,7 @@ function tokenRules({ tokenAttributes, apiVersion }: ProviderConfig): readonly R
   ];
 }
 
-/** As for the annotations of objects, case does not matter. */
+/** Case does not matter, as for annotations of objects. */
 function annotationRules(path: string, keys: readonly string[]): readonly Rule[] {
   return keys.flatMap((key, index): readonly Rule[] => [
     [!isLabelKey(key.toLowerCase()), invalid(path, key, 'it is not a key of an annotation')],

@@ -31,7 +31,7 @@ export interface ProviderOptions extends Plugin {
 }
 
 export interface Provision {
-  /** As in the plugin's response: by key, in its order. */
+  /** The plugin's response: logins by key, in its order. */
   readonly auth: Auth;
   /** Why there are none, or why one cannot be used; absent after a valid response, even an empty one. */
   readonly reason?: string | undefined;
@@ -60,7 +60,7 @@ export class Provider {
   readonly #patterns: readonly Pattern[];
   readonly #cache: CredentialCache;
   readonly #runs = new SingleFlight<ProviderResponse>();
-  /** Of runs and of token requests, oldest first. */
+  /** Failures of runs and of token requests, oldest first. */
   readonly #failures = new BoundedMap<
     string,
     PluginFailure & { readonly until: number; readonly ms: number }
@@ -257,7 +257,7 @@ function sizeOf(key: string, auth: Auth): number {
   return bytes;
 }
 
-/** For all images. An image reference cannot contain `<` and `>`, so it cannot have this key. */
+/** The key for all images. An image reference cannot contain `<` and `>`, so it cannot have this key. */
 const globalKey = '<global>';
 
 /** @param base an image, a registry, or `globalKey` @param account `cacheKey` of the grant */

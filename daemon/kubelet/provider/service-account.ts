@@ -22,7 +22,7 @@ export type Auth = ReadonlyMap<string, Credential>;
 
 export interface Grant {
   readonly token: Secret;
-  /** In the plugin's request. */
+  /** The annotations in the plugin's request. */
   readonly annotations: Readonly<Record<string, string>>;
   /** The service account's part of cache keys. With the cache type `Token`, each token has its own entries. */
   readonly cacheKey: string;

@@ -114,7 +114,7 @@ export interface ProviderResponse {
   readonly cacheKeyType: string;
   /** Milliseconds; may be negative. Default: the configured duration. */
   readonly cacheDurationMs?: number | undefined;
-  /** By key; keys are matched against the image again. */
+  /** Logins by key; keys are matched against the image again. */
   readonly auth: ReadonlyMap<string, Credential>;
 }
 

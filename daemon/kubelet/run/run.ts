@@ -12,7 +12,7 @@ import { PluginError, type PluginErrorCode } from './plugin-error.ts';
 import { messageOf } from '../../../src/names/printable.ts';
 
 export const defaultRunLimits = {
-  /** As in the kubelet (kubernetes pkg/credentialprovider/plugin/plugin.go). */
+  /** The kubelet's limit (kubernetes pkg/credentialprovider/plugin/plugin.go). */
   timeoutMs: 60_000,
   /** A response for one registry has about 4 KiB. */
   maxStdoutBytes: 1_048_576,

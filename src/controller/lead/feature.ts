@@ -119,7 +119,7 @@ export interface Leftovers {
 }
 
 export interface Feature {
-  /** In log and metrics. */
+  /** Its name in log and metrics. */
   readonly name: string;
   readonly metrics?: readonly MetricSpec[];
   /** Whether the feature is needed; for settings that only a restart changes. Default: always. */
@@ -128,7 +128,7 @@ export interface Feature {
   readonly workers?: number;
   /** `requeueAfterMs` of a reconcile that returns none. Default: a key waits for its next event. */
   readonly resyncMs?: number;
-  /** For keys that stand for everything: their writes cause events, so events wait for a back-off's end. */
+  /** Keys that stand for everything: their writes cause events, so events wait for a back-off's end. */
   readonly inRounds?: true;
   /** Default: 250 ms to 60 s. */
   readonly backOff?: BackOff;

@@ -27,7 +27,7 @@ export function contextOf(
   return { namespace, namespaceLabels, policy, ...(nodes && { nodes }) };
 }
 
-/** Without its required node affinity. */
+/** The pod without its required node affinity. */
 export function podOf({ labels, annotations, os, nodeChoice, images }: RunningPod) {
   const containers = images.map(({ image, pullPolicy, usedBy }) => {
     return { name: usedBy, image, ...(pullPolicy && { imagePullPolicy: pullPolicy }) };

@@ -20,7 +20,7 @@ export interface Suspect {
   readonly digest: string;
   /** Pulled reference, by digest. */
   readonly pulled: string;
-  /** From the termination message. Absent: the log decides. */
+  /** What the termination message says. Absent: the log decides. */
   readonly failure?: ProgramFailure;
   /** Whether the log of the previous container is needed. */
   readonly previous: boolean;

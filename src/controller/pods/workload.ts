@@ -153,7 +153,7 @@ async function readOwner<T extends KubeObject>(
 /** The API server's default. */
 const usualLimit = 6;
 
-/** On the pods of an indexed Job with a limit for each index: failures of the index before this pod. */
+/** The annotation of pods of an indexed Job with a limit for each index: failures of the index before this pod. */
 const indexFailures = 'batch.kubernetes.io/job-index-failure-count';
 
 /**

@@ -20,7 +20,7 @@ export class Reporter {
   readonly #leader: Leader;
   /** When a cause was reported last. */
   readonly #reportedAt = new BoundedMap<string, number>(maxRemembered);
-  /** By the UID of the pods' owner. */
+  /** Keys: UIDs of the pods' owners. */
   readonly #workloads = new BoundedMap<string, Promise<ObjectReference>>(maxRemembered);
 
   constructor(leader: Leader) {

@@ -50,7 +50,7 @@ export const largeObjects = gauge(
   { watch: limitedWatches },
 );
 
-/** For large objects of a watch. A list holds old and new ones; the chart's limit leaves 256 MiB of heap. */
+/** Memory for large objects of a watch. A list holds old and new ones; the chart's limit leaves 256 MiB of heap. */
 const largeBytes = { waitingPods: 16 * 1024 * 1024, runningPods: 32 * 1024 * 1024 };
 
 export interface CachesOptions {

@@ -38,7 +38,7 @@ export function statusOf(object: KubeObject): Partial<ResourceStatus> | undefine
   return (object as { readonly status?: Partial<ResourceStatus> | null }).status ?? undefined;
 }
 
-/** As much of a message as a person reads. The API allows 32 KiB. */
+/** A person reads so much of a message. The API allows 32 KiB. */
 const maxMessage = 2048;
 
 /**

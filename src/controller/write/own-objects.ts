@@ -11,9 +11,9 @@ import { resourceApiVersion } from '../../policy/resources/placement.ts';
 import type { LeaderContext } from '../lead/feature.ts';
 import { statusOf, type ResourceStatus } from './conditions.ts';
 
-/** On every object that archwright creates. Objects without it belong to others and stay. */
+/** The label of every object that archwright creates. Objects without it belong to others and stay. */
 export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controller' } as const;
-/** On ConfigMaps and reports, which people look for by the name of the program. */
+/** The label of ConfigMaps and reports, which people look for by the name of the program. */
 export const namedLabels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels } as const;
 
 export function isOwn({ metadata }: KubeObject): boolean {

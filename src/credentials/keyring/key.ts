@@ -7,7 +7,7 @@ import { isIPv6 } from 'node:net';
 import { splitHostPort } from '../../names/host-port.ts';
 
 export interface HostPath {
-  /** With its port, and brackets around an IPv6 address. */
+  /** Includes the port, and brackets around an IPv6 address. */
   readonly host: string;
   /** Empty, or begins with a slash; percent escapes are decoded. */
   readonly path: string;

@@ -71,7 +71,7 @@ export interface LiveSourceOptions<Found> extends FileSourceOptions {
   readonly name: LiveSourceName;
   /** Watched in any case. */
   readonly dirs: readonly string[];
-  /** Before the first reading. */
+  /** The state before the first reading. */
   readonly initial: Found;
   /** Logged with each new problem. */
   readonly problemText: string;

@@ -33,7 +33,7 @@ const kinds: readonly { type: string; dataKey: string; format: DockerConfigForma
  */
 const room = { maxBytes: 256 * 1024, maxEntries: 1000 };
 
-/** For one image, the best first: as many as a pod has Secrets. Each may cost several requests. */
+/** Credentials tried for one image, the best first: as many as a pod has Secrets. Each may cost several requests. */
 const maxMatching = 20;
 
 /** @param secrets of the pod, in its order @param missing problems of those that do not exist */

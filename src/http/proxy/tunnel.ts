@@ -14,7 +14,7 @@ import type { Proxy } from './proxy.ts';
 import { bareHost, portOf } from '../reach/address.ts';
 import { TransportError, transportError } from '../transport-error.ts';
 
-/** As for the header block of any response. */
+/** The limit for the header block of any response. */
 const maxHeaderBytes = 16 * 1024;
 
 export interface TunnelOptions {

@@ -97,7 +97,7 @@ export async function describeTrust(options: Omit<TrustOptions, 'clock'>): Promi
 }
 
 interface Bundle {
-  /** As named. */
+  /** The path in the setting. */
   readonly file: string;
   readonly certificates: readonly string[];
   readonly problem?: string | undefined;

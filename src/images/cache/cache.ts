@@ -54,7 +54,7 @@ const defaults = {
   refreshAfterMs: (): number => 15 * 60_000,
   /** Read at each request. */
   overrides: (): Overrides => noOverrides,
-  /** By the estimates of `entries.ts`. */
+  /** `entries.ts` estimates the bytes. */
   maxBytes: 64 * 1_048_576,
   /** Time limit of one lookup, waiting for a place included, however many requests wait for it. */
   lookupTimeoutMs: 15_000,

@@ -21,7 +21,7 @@ export interface Known {
 
 export interface LookupFailure {
   readonly error: FactsError;
-  /** In a row. */
+  /** Failures in a row. */
   readonly attempts: number;
   readonly retryAt: number;
 }
@@ -32,7 +32,7 @@ export interface Entry {
   readonly owner: string;
   /** Estimated memory. */
   readonly bytes: number;
-  /** Since it was added, or spared from eviction (`entries.ts`). */
+  /** Whether a request used it since it was added, or spared from eviction (`entries.ts`). */
   isUsed: boolean;
   readonly known: Known | undefined;
   readonly failure: LookupFailure | undefined;

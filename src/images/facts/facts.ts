@@ -21,7 +21,7 @@ export interface FactsError {
   readonly retryAfterMs?: number;
   /** Refused, and a credential plugin of the node gave no usable credential for the image. */
   readonly cause?: 'plugin';
-  /** For authors of pods: wrong pull secrets, or no agent that answers. Never sent by agents. */
+  /** Tells the author of a pod the cause: wrong pull secrets, or no agent that answers. Agents never send it. */
   readonly hint?: string;
 }
 
@@ -33,7 +33,7 @@ export interface ImageFacts {
   readonly image: string;
   readonly digest?: string;
   readonly mediaType?: string;
-  /** In the index's order, normalized, without attestations and duplicates. Empty for artifacts, errors. */
+  /** Normalized, in the index's order, without attestations and duplicates. Empty for artifacts, errors. */
   readonly platforms: readonly FullPlatform[];
   /** A registry just now, memory, or `[[imageOverrides]]`. */
   readonly source: 'registry' | 'memory' | 'override';
@@ -61,7 +61,7 @@ export type PullPolicy = 'Always' | 'IfNotPresent' | 'Never';
 
 /** One image to learn about, for one pod. */
 export interface ImageRequest {
-  /** As the pod writes it. */
+  /** The text in the pod. */
   readonly image: string;
   readonly reference: Reference;
   /**
@@ -133,7 +133,7 @@ export function ofAnyAge(request: ImageRequest): ImageRequest {
   return { ...request, maxAgeMs: Number.POSITIVE_INFINITY };
 }
 
-/** On whose behalf an image is looked up. */
+/** Who needs the image. */
 export interface Requester {
   readonly namespace: string;
   readonly serviceAccount: ServiceAccountName | undefined;

@@ -110,7 +110,7 @@ function looksLikeDomain(head: string): boolean {
   return head === 'localhost' || head.includes('.') || head.includes(':') || head.toLowerCase() !== head;
 }
 
-/** As many images as a large cluster uses at a time; about 2 MiB. */
+/** A large cluster uses so many images at a time; about 2 MiB. */
 const maxCached = 4096;
 
 /** A `parseReference` that remembers, so that an image that is used again and again is parsed once. */

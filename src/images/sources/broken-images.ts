@@ -52,7 +52,7 @@ export interface BrokenImage {
   readonly architecture: string;
   /** The image is not broken on amd64, but needs this level. */
   readonly level?: Amd64Level;
-  /** As the pod wrote it; for people. */
+  /** The text in the pod, for people. */
   readonly image: string;
   readonly namespaces: readonly string[];
   /** Wall clock, milliseconds. */
@@ -63,7 +63,7 @@ export interface BrokenImage {
 export const maxBrokenImages = 1000;
 /** All notes and keys together: a ConfigMap may have 1 MiB, and many long names of namespaces exceed it. */
 export const maxBrokenBytes = 900 * 1024;
-/** In one note. */
+/** Namespaces in one note. */
 export const maxNamespaces = 20;
 const maxImageBytes = 256;
 

@@ -34,7 +34,7 @@ const note = v.object({
 });
 export type DriftedTag = Readonly<v.InferOutput<typeof note>>;
 
-/** For people: `lost arm64, now has riscv64`. Linux is not named. */
+/** A text for people: `lost arm64, now has riscv64`. It does not name Linux. */
 export function describeDrift({ lost, gained }: Pick<DriftedTag, 'lost' | 'gained'>): string {
   const named = (platforms: readonly string[]): string =>
     platforms.map((platform) => platform.replace(/^linux\//u, '')).join(' ');

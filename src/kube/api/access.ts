@@ -23,7 +23,7 @@ export interface KubeAccess {
   readonly server: string;
   /** Namespace of the context or the service account. */
   readonly namespace: string;
-  /** For people: `in cluster`, or the name of the kubeconfig context. */
+  /** The name for people: `in cluster`, or the kubeconfig context. */
   readonly description: string;
   now(): Promise<AccessNow>;
   /** The server refused the credentials: `now` reads or makes new ones. */
@@ -132,7 +132,7 @@ export async function kubeconfigAccess(options: {
   };
 }
 
-/** As in kubectl: the named file, those of `KUBECONFIG`, or the default one. */
+/** kubectl's choice: the named file, those of `KUBECONFIG`, or the default one. */
 function kubeconfigFiles(path: string | undefined): readonly string[] {
   if (path !== undefined) return [path];
   const { KUBECONFIG = '', HOME = '' } = process.env;

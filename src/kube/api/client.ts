@@ -42,7 +42,7 @@ export interface KubeClient {
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly query?: Query;
-  /** For a write: called with a connection, right before sending. An error cancels the request. */
+  /** A write calls it with a connection, right before sending. An error cancels the request. */
   readonly beforeSend?: (() => void) | undefined;
 }
 

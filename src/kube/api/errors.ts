@@ -90,7 +90,7 @@ export async function ignoring<T>(
   return await request.catch(ifCode(codes, () => undefined));
 }
 
-/** For `catch`: maps an error with one of these codes by `instead`, and throws every other error again. */
+/** A handler for `catch`: maps an error with one of these codes by `instead`, and throws every other error again. */
 export function ifCode<R>(codes: KubeErrorCode | readonly KubeErrorCode[], instead: (error: KubeError) => R) {
   return (error: unknown): R => {
     if (isCode(error, ...[codes].flat())) return instead(error);

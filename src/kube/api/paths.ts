@@ -1,6 +1,6 @@
 /** API paths of every kind that archwright reads or writes. */
 
-/** Without a name: the collection. Without a namespace: all namespaces. */
+/** No name: the collection. No namespace: all namespaces. */
 export type NamespacedPath = (namespace?: string, name?: string) => string;
 export type ClusterPath = (name?: string) => string;
 

@@ -225,7 +225,7 @@ export class Term {
     this.#lost.abort(new Error(why));
   }
 
-  /** By both clocks, milliseconds. */
+  /** Times of both clocks, milliseconds. */
   #now(): { readonly monotonic: number; readonly wall: number } {
     const { clock } = this.#options;
     return { monotonic: clock.monotonic(), wall: clock.now() };

@@ -27,12 +27,12 @@ export interface EventRecorderOptions {
   readonly metrics?: Metrics;
 }
 
-/** For all events together: explanations must not flood a cluster in trouble. */
+/** The rate of all events together: explanations must not flood a cluster in trouble. */
 const rate = { perSecond: 10, burst: 100 };
 const maxPending = 1000;
 /** Concurrent writes: a retry of one event does not block the others. */
 const workers = 4;
-/** For one object: then one every five minutes. */
+/** The burst for one object: then one every five minutes. */
 const ofObject = { burst: 25, perSecond: 1 / 300 };
 /** Remembered objects and events; client-go's size of each cache. */
 const remembered = 4096;
@@ -53,7 +53,7 @@ export class EventRecorder {
   readonly #ofObjects: RateLimiters;
   readonly #count: (outcome: EventOutcome) => void;
   readonly #written = new BoundedMap<string, { readonly path: string; readonly count: number }>(remembered);
-  /** By the key of the queue. Events with the same key are counted up on one object. */
+  /** Keys: those of the queue. Events with the same key are counted up on one object. */
   readonly #pending = new Map<string, PendingEvent>();
   readonly #queue: WorkQueue;
 

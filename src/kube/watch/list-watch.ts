@@ -35,7 +35,7 @@ export interface ListWatchOptions {
   readonly signal: AbortSignal;
   readonly listed: () => Listing;
   readonly changed: (object: KubeObject, isGone: boolean) => void;
-  /** As in `ReflectorOptions`. */
+  /** See `ReflectorOptions`. */
   readonly isOptional: boolean;
   /** Called when a watch opens or ends: with an error, or without one by the server. */
   readonly opened: () => void;
@@ -59,12 +59,12 @@ export class ListWatch {
   readonly #options: ListWatchOptions;
   readonly #where: string;
   readonly #size = new PageSize();
-  /** From which the next watch begins; `undefined`: a list comes first. */
+  /** The next watch begins at it; `undefined`: a list comes first. */
   #version: string | undefined;
-  /** In a row. */
+  /** Failures in a row. */
   #failures = 0;
   #wasReadable = false;
-  /** Before it was readable. */
+  /** Refusals before it was readable. */
   #refusals = 0;
   #isAbsent = false;
 

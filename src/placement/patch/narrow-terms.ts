@@ -29,7 +29,7 @@ import { extendedTermsOf, type ExtendedTerm } from '../record/own-fields.ts';
 export interface NarrowedTerms {
   /** The present terms with what was added; the same list if that is nothing. */
   readonly extended: Terms;
-  /** For the record: the additions of this call and of earlier ones. */
+  /** The additions of this call and of earlier ones, for the record. */
   readonly terms: readonly Expressions[];
   readonly match: Expressions;
   readonly required: readonly string[] | undefined;

@@ -17,7 +17,7 @@ export interface ImageUse {
 
 const demand: Readonly<Record<PullPolicy, number>> = { Never: 0, IfNotPresent: 1, Always: 2 };
 
-/** In the order of first use, volumes last. Containers without an image are skipped: the API server refuses them. */
+/** Images in the order of first use, volumes last. Skips containers without one: the API server refuses them. */
 export function imagesOf({ initContainers, containers, volumes }: PodSpec): readonly ImageUse[] {
   const mounted = (volumes ?? []).map(({ name, image }) => ({
     name,

@@ -124,7 +124,7 @@ function hasSeal({ metadata }: Pick<Pod, 'metadata'>, seal: RecordSeal): boolean
   return at !== -1 && seal.verify(`${text.slice(0, at)}}`, text.slice(at + sealStart.length, -2));
 }
 
-/** For people, counts and a first selection: any user can write it. */
+/** A record for people, counts and a first selection: any user can write it. */
 export function uncheckedRecord(pod: Pick<Pod, 'metadata'>) {
   const { outcome, architectures, widened, provisional, rollout, images } = contentIn(pod) ?? {};
   return {
@@ -132,15 +132,15 @@ export function uncheckedRecord(pod: Pick<Pod, 'metadata'>) {
     /** The required ones. */
     architectures: Array.isArray(architectures) ? architectures.filter(isText) : undefined,
     isWidened: isRecord(widened),
-    /** For a template: whether its additions are an upper bound. */
+    /** Whether the additions of a template are an upper bound. */
     isProvisional: provisional === true,
     rollout: isTextPair(rollout) ? rolledOut(...rollout) : undefined,
-    /** With their architectures or error codes. */
+    /** Images with their architectures or error codes. */
     images: Array.isArray(images) ? images.filter(isTextPair) : [],
   };
 }
 
-/** As people see it. A pod to which nothing was added keeps no record, but its label. */
+/** The record for people. A pod to which nothing was added keeps no record, but its label. */
 export function decidedOutcome(pod: Pick<Pod, 'metadata'>): Outcome | undefined {
   const label = own(pod.metadata?.labels, keys.placementState);
   return uncheckedRecord(pod).outcome ?? outcomes.find((each) => each === label);

@@ -126,7 +126,7 @@ function recordedExpressions(expressions: readonly NodeSelectorRequirement[]): r
   return expressions.map(({ key, values }) => [key, values ?? []]);
 }
 
-/** As many images as fit, with their architectures or error codes; a last number counts the rest. */
+/** The images that fit, with their architectures or error codes; a last number counts the rest. */
 function imageDetail(images: readonly ImageVerdict[]): readonly (readonly [string, string] | number)[] {
   const shown: (readonly [string, string])[] = [];
   let room = maxImagesLength;

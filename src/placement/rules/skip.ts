@@ -25,7 +25,7 @@ const controlPlaneRoles = ['node-role.kubernetes.io/control-plane', 'node-role.k
  * webhook needed 200 MiB and wrote a patch of 20 MiB, which no object has room for.
  */
 const maxTerms = 500;
-/** In all terms. A term is copied for each group of architectures with other node labels. */
+/** A limit for all terms. A term is copied for each group of architectures with other node labels. */
 const maxValues = 10_000;
 
 type SkipInput = Pick<PlacementInput, 'pod' | 'namespace' | 'namespaceLabels' | 'policy'>;

@@ -30,7 +30,7 @@ export const maxConfigurationBytes = 1_048_576;
 
 export interface ConfigurationSources {
   readonly file?: string | undefined;
-  /** For the command line: the placement settings of the cluster's configuration, before `file`. */
+  /** The placement settings of the cluster's configuration, for the command line, before `file`. */
   readonly cluster?: { readonly where: string; readonly text: string } | undefined;
   /** Reads it if it is no file, for example standard input; throws FileError. */
   readonly read?: ((maxBytes: number) => Promise<Uint8Array>) | undefined;

@@ -9,7 +9,7 @@ import { formatKey, parseToml, TomlError, type TomlDocument } from './toml.ts';
 
 export interface Place {
   readonly kind: 'file' | 'environment' | 'flag' | 'default';
-  /** For people: `archwright.toml:12`, `ARCHWRIGHT_LISTEN`, `--listen`; empty for a default. */
+  /** The origin, for people: `archwright.toml:12`, `ARCHWRIGHT_LISTEN`, `--listen`; empty for a default. */
   readonly where: string;
   /** Counted from 1. */
   readonly line?: number;
@@ -53,7 +53,7 @@ export interface Written {
 }
 
 export interface Layer {
-  /** By TOML key. Only values that could be read. */
+  /** Values that could be read, by TOML key. */
   readonly values: ReadonlyMap<string, Written>;
   readonly problems: readonly Problem[];
 }

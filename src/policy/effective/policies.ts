@@ -55,7 +55,7 @@ export function createPolicies(options: PoliciesOptions) {
   let mayGate = false;
   // One list for all policies: its globs are compiled once, even if a namespace has too many selectors.
   let excludedNamespaces: readonly string[] = [];
-  /** By the namespace and the names of the objects that select the pod. */
+  /** Keys: the namespace and the names of the objects that select the pod. */
   const made = new Map<string, Policy>();
   resources.onChange(() => made.clear());
 
@@ -75,7 +75,7 @@ export function createPolicies(options: PoliciesOptions) {
   }
 
   return {
-    /** On the admission path, from memory. */
+    /** Answers from memory, on the admission path. */
     policyOf: (subject: PolicySubject): Policy => {
       const { namespace, namespaceLabels, labels } = subject;
       const selector = resources.cluster()?.namespaceSelector;
@@ -183,7 +183,7 @@ function resolved(
   return fallbackArchitecture === undefined ? 'allow' : 'fallback';
 }
 
-/** With archwright's own taint, and the one that GKE sets on arm64 nodes, if no template covers it. */
+/** Adds archwright's own taint, and the one that GKE sets on arm64 nodes, if no template covers it. */
 function tolerations(configuration: Configuration): readonly TolerationTemplate[] {
   const { taintArchitectures, taintKey, tolerateArchitectureTaint } = configuration;
   const keys = [

@@ -72,7 +72,7 @@ const schema = object({
     }),
     /** Percentage points by which more pods may be unhealthy than on the other architectures. */
     tolerance: v.nullish(percent(0), '10%'),
-    /** After a rollback; `undefined`: a person resumes. */
+    /** The pause after a rollback; `undefined`: a person resumes. */
     retryAfter: optional(duration),
     rebalance: v.nullish(v.boolean(), false),
     paused: v.nullish(v.boolean(), false),

@@ -25,7 +25,7 @@ export type Report = (message: string, path?: Path) => void;
 export type Rule =
   | TextRule
   | RangeRule
-  /** For each item of a list, or for a single value in place of a list. */
+  /** The kind of each item of a list, or of a single value in place of a list. */
   | { readonly items: Rule }
   | { readonly keys?: Rule; readonly values?: Rule }
   | { readonly fields: Readonly<Record<string, Rule>> };

@@ -88,7 +88,7 @@ export function choice<const T extends string>(values: readonly T[]): Kind<T> {
   };
 }
 
-/** On or off. As a flag: `--name` and `--no-name`. */
+/** Switches something on or off. Its flags: `--name` and `--no-name`. */
 export const flag: Kind<boolean> = {
   name: 'boolean',
   placeholder: '',

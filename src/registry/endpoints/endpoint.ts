@@ -77,7 +77,7 @@ export interface Endpoint {
 }
 
 export interface EndpointSource {
-  /** In the order of use. */
+  /** Endpoints in the order of use. */
   endpoints(target: PullTarget): Promise<readonly Endpoint[]>;
   /** A hash over the configuration behind it; reveals nothing. */
   fingerprint(): string;

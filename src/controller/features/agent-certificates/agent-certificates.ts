@@ -35,7 +35,7 @@ const agentCertificatesTotal = counter(
 
 /** Renewed after two thirds. A stolen key works this long, and only as the agent of its own node. */
 const mostLifeMs = 7 * 24 * 60 * 60_000;
-/** For the caches, and for the authority of a new cluster. */
+/** The pause while it waits for the caches, or for the authority of a new cluster. */
 const againMs = 1000;
 /** More than the agents of a large cluster that start together. */
 const maxSeen = 1000;
@@ -83,9 +83,9 @@ export const agentCertificates: Feature = {
 /** @returns answers the request of this name; throws KubeError */
 function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
   const { namespace, caches, configuration, metrics, serverNow, clock, client, signal, log } = leader;
-  /** By uid: names are used again. A request changes when it is approved, before its certificate is there. */
+  /** Keys: UIDs, because names are used again. A request changes when it is approved, before it has its certificate. */
   const seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
-  /** By node. */
+  /** Keys: nodes. */
   const limiters = new RateLimiters({ ...answers, clock }, maxNodes);
   const removalLimiter = createRateLimiter({ ...removals, clock });
   const count = counts(metrics, agentCertificatesTotal, 'result', results);

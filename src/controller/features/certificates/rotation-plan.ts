@@ -147,7 +147,7 @@ export function isReplaced({ authorities: { newest }, leaves }: Found): boolean 
   );
 }
 
-/** Without a leaf that was not issued because its names are unknown: no program uses it. */
+/** Omits a leaf that was not issued because its names are unknown: no program uses it. */
 function existing(leaves: readonly Leaf[]): readonly Leaf[] {
   return leaves.filter(({ texts }) => texts !== undefined);
 }

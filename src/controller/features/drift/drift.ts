@@ -54,7 +54,7 @@ export function createDriftMonitor(leader: LeaderContext) {
   const configMap = ownNames(configuration()).drift;
   const reports = createReports(leader);
   const parse = createReferenceCache();
-  /** By tag of running pods, as what follows. */
+  /** Keys, here and below: tags of running pods. */
   const drifted = new Map<string, DriftedTag>();
   let hasNotes = false;
   /** Tags that are due. */

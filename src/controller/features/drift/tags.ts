@@ -16,7 +16,7 @@ export interface RunningTag {
 
 export interface TagUse {
   readonly pod: RunningPod;
-  /** As the pod writes it. */
+  /** The text in the pod. */
   readonly image: string;
 }
 

@@ -123,7 +123,7 @@ function createMonitor(leader: LeaderContext) {
     return pod && isKnown(node) ? await checkPod(pod, node) : undefined;
   }
 
-  /** Over the limit of the namespace or the cluster, a pod is checked later; no worker waits for it. */
+  /** A pod over the limit of the namespace or the cluster is checked later; no worker waits for it. */
   async function checkPod(pod: RunningPod, node: KnownNode): Promise<ReconcileResult> {
     // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
     if (!isDaemon(pod) && skippedPods(leader)(pod)) return undefined;
@@ -158,7 +158,7 @@ function createMonitor(leader: LeaderContext) {
         // The custom resource can enable the monitor although the chart gave no right to read logs.
         log.warn(
           { error: error.message },
-          'no permission to read pod logs; most exec format errors are not found',
+          'no permission to read pod logs; most exec format errors will go undetected',
         );
       }
       const code = error instanceof KubeError ? error.code : 'timeout';

@@ -43,7 +43,7 @@ import {
 
 /** Pods in work at the same time, most of which wait for lookups. One busy namespace has a third. */
 const workers = 1024;
-/** For the last attempt, when the time of a pod is over. */
+/** Time for the last attempt, when the time of a pod is over. */
 const lastAttemptMs = 1000;
 /** Other writers may change a pod just when it is decided, also long after its time: no replica may have led. */
 const conflictPatienceMs = 5000;

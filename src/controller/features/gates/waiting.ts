@@ -83,7 +83,7 @@ const spread = 0.2;
 export interface GatedPod {
   readonly uid: string;
   readonly ageMs: number;
-  /** Of its time; the fallback applies at 0. */
+  /** What is left of its time; the fallback applies at 0. */
   readonly remainingMs: number;
   /** Why it waits; `undefined`: it does not. The cache may still show its gate. */
   reason: WaitingReason | undefined;

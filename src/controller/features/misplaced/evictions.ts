@@ -39,9 +39,9 @@ type Leader = Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>;
 
 export class Evictions {
   readonly #leader: Leader;
-  /** By uid of the pod. */
+  /** Keys: UIDs of pods. */
   #evicted = new Map<string, EvictionRecord>();
-  /** Since when pods are evicted for a cause; server time, milliseconds. */
+  /** When the evictions for a cause began; server time, milliseconds. */
   readonly #causes = new BoundedMap<string, number>(maxCauses);
 
   constructor(leader: Leader) {

@@ -29,7 +29,7 @@ export interface ImageWithoutArchitecture {
   readonly image: string;
   /** Digest of the facts; the image as it is written if they have none. */
   readonly digest: string;
-  /** For the pod's operating system. */
+  /** The architectures for the pod's operating system. */
   readonly architectures: readonly string[];
   /** Pulled references by digest, if the facts are about another one. */
   readonly pulled: readonly string[];

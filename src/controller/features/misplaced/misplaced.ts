@@ -31,11 +31,11 @@ import { cacheLagMs, verdictOf, type EvictionVerdict } from './verdict.ts';
 const workers = 8;
 /** How long a pod may take to become ready, for the first time or again. */
 const graceMs = 30_000;
-/** Between checks: facts may come late, but a crash loop must not cost a registry request every few seconds. */
+/** The pause between checks: facts may come late, but a crash loop must not cost a request every few seconds. */
 const pause = { firstMs: 15_000, mostMs: 10 * 60_000 };
 /** No namespace has such a name. */
 const paceOwner = 'misplaced pods';
-/** As often as rollouts: an owner that does not ask for a while gives up its share. */
+/** The same as for rollouts: an owner that does not ask for a while gives up its share. */
 const askAgainMs = 5_000;
 
 interface Suspect {

@@ -37,7 +37,7 @@ export type EvictionVerdict =
   /** It stays for now. `ms`: when to look again; `undefined`: after the usual pause. */
   | { readonly kind: 'later'; readonly ms?: number };
 
-/** For pods that wait for other pods of their workload. */
+/** The pause of pods that wait for other pods of their workload. */
 const waitForOthersMs = 5_000;
 /** The cache shows a change by then. */
 export const cacheLagMs = 5_000;

@@ -59,7 +59,7 @@ export function createAgentNodes(leader: LeaderContext): () => Promise<void> {
   const { caches, clock, configuration, serverNow, metrics } = leader;
   const labeled = metrics.gauge(labeledNodes);
   const uncoveredNow = metrics.gauge(uncoveredPools);
-  /** By name: since when a label is surplus, by the monotonic clock. */
+  /** When a label became surplus, by its name; monotonic time. */
   let surplusSince: ReadonlyMap<string, number> = new Map();
   return async () => {
     const { agentNodes: wanted } = configuration();

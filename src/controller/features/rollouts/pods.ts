@@ -19,10 +19,10 @@ export interface RolledPod extends Pick<RunningPod, 'namespace' | 'name' | 'uid'
   readonly owner: OwnerReference;
   /** When it got its node, or if it has none, `createdAt`. */
   readonly scheduledAt: number;
-  /** Since when it is ready, or not: not before it got its node. */
+  /** When it became ready, or unready: not before it got its node. */
   readonly readySince: number;
   readonly restarts: number;
-  /** On the architecture of the rollout; without a node: chosen for it. */
+  /** Whether it is on the architecture of the rollout; without a node: chosen for it. */
   readonly isTarget: boolean;
   /** The rollout chose for it. */
   readonly isMoved: boolean;
@@ -87,12 +87,12 @@ export interface CountedPod extends FoundPod {
 /** The pods and rollouts of a namespace. */
 export interface PodCount {
   readonly at: number;
-  /** By name, at most `maxRollouts`: uid and generation. */
+  /** UID and generation by name; at most `maxRollouts`. */
   readonly versions: ReadonlyMap<string, string>;
   /** The valid ones of these, the oldest first. */
   readonly rollouts: readonly Rollout[];
   readonly pods: readonly CountedPod[];
-  /** By name of the rollout. */
+  /** Keys: names of rollouts. */
   readonly ofRollout: ReadonlyMap<string, readonly CountedPod[]>;
 }
 

@@ -19,7 +19,7 @@ export interface Progress {
   readonly newPods?: NewPods | undefined;
   /** Index. */
   readonly step: number;
-  /** From 1. */
+  /** Counts from 1. */
   readonly attempt: number;
   /** When this attempt began. Milliseconds since 1970, as all times. */
   readonly startedAt: number;

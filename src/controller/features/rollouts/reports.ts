@@ -45,7 +45,7 @@ type Leader = Pick<LeaderContext, 'caches' | 'configuration' | 'events' | 'log' 
 export class RolloutReports {
   readonly #leader: Leader;
   readonly #rolledBack: (reason: RollbackVerdict['reason']) => void;
-  /** By key of the rollout. */
+  /** Keys: those of rollouts. */
   readonly #held = new Map<string, Held>();
 
   constructor(leader: Leader) {

@@ -30,7 +30,7 @@ interface Chosen {
   readonly owner: string;
   readonly isTarget: boolean;
   readonly at: number;
-  /** From then on a count without it means that it is gone. */
+  /** The time after which a count without it means that it is gone. */
   countedFrom?: number;
 }
 
@@ -43,7 +43,7 @@ interface Owned {
 
 export class RolloutShares {
   readonly #options: SharesOptions;
-  /** By uid of the pod: choices that the caches do not show yet. */
+  /** Choices that the caches do not show yet, by UID of the pod. */
   readonly #chosen = new BoundedMap<string, Chosen>(maxRemembered);
   readonly #counts: PodCounts;
   /** Thousands of pods of one burst must not go through all pods thousands of times. */
@@ -101,7 +101,7 @@ export class RolloutShares {
     return { total, targets };
   }
 
-  /** By uid of the owner; computed once for each count. */
+  /** Keys: UIDs of owners. Computed once for each count. */
   #owners(pods: readonly CountedPod[], architecture: string): ReadonlyMap<string, Owned> {
     const known = this.#owned.get(pods);
     if (known) return known;

@@ -37,7 +37,7 @@ const hosts: ReadonlyMap<string, string> = new Map([
 ]);
 const guests: ReadonlyMap<string, string> = new Map([...hosts].map(([guest, host]) => [host, guest]));
 
-/** By list of platforms, which all pods of an image share. */
+/** Keys: lists of platforms, which all pods of an image share. */
 const remembered = new WeakMap<
   Platforms,
   Image & { readonly classes: NodeClasses | undefined; readonly found: FoundFit }

@@ -15,7 +15,7 @@ export type Labels = Readonly<Record<string, string>>;
 
 const none: Labels = Object.freeze({});
 
-/** In the policy's order. Values that no label can have are omitted. */
+/** Keeps the policy's order. Omits values that no label can have. */
 export function matchedNodeLabels(policy: Policy, podLabels: Labels | null | undefined): Labels {
   if (policy.matchNodeLabels.length === 0) return none;
   const labels: Record<string, string> = {};
