@@ -10,6 +10,7 @@ import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../sup
 import { multiArch } from '../support/registry/content.ts';
 import { startTestProxy, type TestProxyOptions } from '../support/registry/proxy.ts';
 import type { TestRegistryOptions } from '../support/registry/server.ts';
+import { createIssuer } from '../support/registry/tokens.ts';
 import { until } from '../support/until.ts';
 import { listen } from '../support/listen.ts';
 
@@ -163,6 +164,16 @@ t.test('http requests go to the proxy with the full URL', async (t) => {
     { line: 'GET http://registry.test/v2/library/app/manifests/v1', authorization },
   ]);
   t.equal(registry.requests[0]?.headers.host, 'registry.test');
+});
+
+t.test('the address of a proxy is not that of the registry, which counts as public', async (t) => {
+  for (const options of [{ tls: false }, {}] as const) {
+    const auth = { kind: 'bearer', issuer: createIssuer({ users: { ann: 'password-a' } }) } as const;
+    const { registry, client, endpoint } = await setUp(t, { auth, ...options });
+    const looking = lookUp(client, endpoint, { credentials: [credential('ann', 'password-a')] });
+    await t.rejects(looking, { message: /realm.*127\.0\.0\.1/ }, 'its realm is on loopback');
+    t.equal(registry.requests.length, 1, 'no token is requested');
+  }
 });
 
 for (const [scheme, options, line] of [
