@@ -34,7 +34,7 @@ export function reportOf(findings: Findings) {
     ...findings,
     totals: totals(pods, architecture),
     workloads: workloadRows(pods, money),
-    /** Images with a newer tag that has the architecture, if one was looked for and found. */
+    /** Each image with a newer tag that has the architecture, if one was looked for and found. */
     images: imageRows(pods).map((row) => ({ ...row, newerTag: newerTags?.byImage.get(row.image) })),
     /** Savings per month, of pods without a blocker and of all; absent without prices. */
     savings: money && {

@@ -6,19 +6,10 @@ import { once } from 'node:events';
  * each time.
  * @throws the signal's reason when it aborts first
  */
-export function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    const onAbort = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason as Error);
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
+export async function wait(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await unlessAborted(promise, signal).finally(() => clearTimeout(timer));
 }
 
 /** A promise's outcome, unless the signal aborts first. @throws the signal's reason; the promise goes on */

@@ -33,7 +33,7 @@ export interface PodFactsRequest extends Requester {
   readonly pullSecrets: PullSecretNames;
   /** Longest wait, milliseconds. */
   readonly budgetMs: number;
-  /** Sends no request, neither for images nor for pull secrets. */
+  /** No request is sent, neither for images nor for pull secrets. */
   readonly cacheOnly?: boolean;
 }
 

@@ -15,7 +15,7 @@ export interface NodesOfClass {
   readonly hostnames: readonly string[];
 }
 
-/** Architectures with at least one node. The same object until a change: results are remembered by it. */
+/** Keys: architectures with at least one node. The same object until a change: results are remembered by it. */
 export type NodeClasses = ReadonlyMap<string, readonly NodesOfClass[]>;
 
 export function groupsOf(

@@ -37,7 +37,7 @@ function routing(accepts: (token: string | undefined) => boolean): AdmissionPath
   };
 }
 
-/** The ports of a run by hand. */
+/** The paths of a run by hand. */
 export const plainPaths: AdmissionPaths = {
   routeOf: routing((token) => token === undefined),
   problem: () => undefined,

@@ -119,7 +119,7 @@ function fullName(id: string): string {
   return id.includes('.') ? id : `io.containerd.grpc.v1.${id}`;
 }
 
-/** The parts that are used here. */
+/** Keys that moved to the images plugin, as far as they are used here. */
 const movedKeys = ['registry', 'max_concurrent_downloads', 'image_pull_with_sync_fs'];
 const movedContainerdKeys = ['disable_snapshot_annotations', 'discard_unpacked_layers'];
 

@@ -82,7 +82,7 @@ function trimContainer({ name, image, imagePullPolicy, restartPolicy }: Containe
   return defined({ name, image, imagePullPolicy, restartPolicy }) as Container;
 }
 
-/** Has no undefined fields, like an object from the API server. */
+/** Removes undefined fields, which an object from the API server does not have. */
 function defined<T extends object>(object: T): T {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
 }

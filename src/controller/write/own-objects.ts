@@ -13,7 +13,7 @@ import { statusOf, type ResourceStatus } from './conditions.ts';
 
 /** The label of every object that archwright creates. Objects without it belong to others and stay. */
 export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controller' } as const;
-/** The label of ConfigMaps and reports, which people look for by the name of the program. */
+/** The labels of ConfigMaps and reports, which people look for by the name of the program. */
 export const namedLabels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels } as const;
 
 export function isOwn({ metadata }: KubeObject): boolean {

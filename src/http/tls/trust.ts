@@ -97,7 +97,7 @@ export async function describeTrust(options: Omit<TrustOptions, 'clock'>): Promi
 }
 
 interface Bundle {
-  /** The path in the setting. */
+  /** The path as it was named. */
   readonly file: string;
   readonly certificates: readonly string[];
   readonly problem?: string | undefined;

@@ -11,7 +11,7 @@ import { isIssuedBy, readCertificates, readPrivateKey, type Certificate } from '
 export const leafNames = ['webhook', 'agent', 'webhook-client', 'controller-client'] as const;
 export type LeafName = (typeof leafNames)[number];
 
-/** Its name in metrics. */
+/** Names in metrics. */
 export const certificateNames = ['ca', ...leafNames] as const;
 
 export const issueReasons = [
