@@ -22,10 +22,21 @@ export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): E
     const must = able.length > 0 && !mayBeRefused && !(wasGated && mayBeFewer);
     return { may: nodes, must, able, mayBeRefused };
   }
-  // It is not gated, so images that are not known at once may exclude nothing.
+  // It is not gated, so an image that is not known at once may exclude nothing.
   const early = judge(one, policy, 'creation').nodes;
   const able = nodes.filter((name) => early.includes(name) && runsOn(one, name) !== 'no');
-  return { may: [...new Set([...early, ...nodes])], must: able.length > 0, able, mayBeRefused: false };
+  const may = new Set([...timingsOf(one).flatMap((each) => judge(each, policy, 'creation').nodes), ...nodes]);
+  return { may: [...may], must: able.length > 0, able, mayBeRefused: false };
+}
+
+/** The pod with any of its slow images known in time, and the others not. */
+function timingsOf(one: Case): readonly Case[] {
+  const start: readonly Case[] = [one];
+  return one.images.reduce((cases, image, index) => {
+    if (image.knowledge === 'at once' || image.knowledge === 'never') return cases;
+    const known = { ...image, knowledge: 'at once' } as const;
+    return cases.flatMap((each) => [each, { ...each, images: each.images.with(index, known) }]);
+  }, start);
 }
 
 /** Of a DaemonSet with the pod as template, whose images are known at once. */
