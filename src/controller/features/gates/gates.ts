@@ -83,11 +83,7 @@ class Gates implements Work {
     this.#readNow = createPodReader(leader);
     this.#sourcesOf = createWaitingSources(leader);
     const { waitingPods, namespaces } = leader.caches;
-    waitingPods.onEach(({ namespace, name, object }) => {
-      const key = `${namespace}/${name}`;
-      if (object === undefined) this.#pods.forget(key);
-      enqueue(key);
-    });
+    waitingPods.onEach(({ namespace, name }) => enqueue(`${namespace}/${name}`));
     namespaces.onEach(({ name, object, previous }) => {
       if (JSON.stringify(object) === JSON.stringify(previous)) return;
       for (const { pod } of waitingPods.values(name)) enqueue(keyOf(pod));

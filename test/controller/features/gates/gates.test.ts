@@ -218,6 +218,8 @@ t.test('a deleted pod is not an error', async (t) => {
   t.equal(gates.store.writes().length, 1, 'the attempt that was under way');
   t.equal(gates.isGated('going'), true, 'a terminating pod is not changed');
   t.strictSame(gates.events, []);
+  for (const reason of ['lookup', 'refused'])
+    t.equal(await gates.series(`archwright_gated_pods{age="older",reason="${reason}"}`), 0, reason);
 });
 
 t.test('a new pod of the same name has its own time limit', async (t) => {
