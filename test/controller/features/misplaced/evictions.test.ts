@@ -1,6 +1,6 @@
 /** Evictions: how many at once, how fast, once per cause, confirmed by another lookup, also after faults. */
 import t, { type Test } from 'tap';
-import type { PodFactsRequest } from '../../../../src/cluster/facts-of-pod.ts';
+import type { FactsByImage, PodFactsRequest } from '../../../../src/cluster/facts-of-pod.ts';
 import { facts, factsFrom, failed } from '../../../support/placement-input.ts';
 import { factsByImage } from '../../leader.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
@@ -244,14 +244,16 @@ t.test('the digest that the node pulled is looked up in place of the tag', async
 });
 
 t.test('attack: a lookup that hangs does not delay the eviction of another pod', async (t) => {
+  const slow = Promise.withResolvers<FactsByImage>();
   const world = await startWorld(t, {
     factsOfPod: ({ uses, namespace }) =>
-      namespace === 'attacker'
-        ? new Promise(() => undefined)
-        : Promise.resolve(factsByImage(uses, factsFrom(known))),
+      namespace === 'attacker' ? slow.promise : Promise.resolve(factsByImage(uses, factsFrom(known))),
   });
   putPod(world.store, 'slow', { namespace: 'attacker' });
   putPod(world.store, 'web-a');
-  void world.afterGrace();
+  const reconciling = world.afterGrace();
   await world.store.until(() => world.store.received(evictions).length === 1);
+  slow.resolve(new Map());
+  await reconciling;
+  t.strictSame(world.pods(), ['slow']);
 });
